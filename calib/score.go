@@ -1,0 +1,77 @@
+package calib
+
+import "math"
+
+// GridStep is the grid on which scores are compared: 2^-16. Scores are rounded
+// to it in calibration and at run time alike, so that ties are explicit and a
+// difference in the last bit cannot change a verdict.
+const GridStep = 1.0 / (1 << 16)
+
+// Grid rounds x, in [0, 1], to the nearest grid point.
+func Grid(x float64) float64 { return math.Round(x/GridStep) * GridStep }
+
+// NextAbove returns the grid point above the grid point x.
+func NextAbove(x float64) float64 { return Grid(x + GridStep) }
+
+// Off is the threshold that no score reaches.
+var Off = math.Inf(1)
+
+// Fusion turns the two head logits of a step into one risk score (DESIGN
+// section 5, Runtime). It is chosen on the tuning part of the calibration data.
+type Fusion struct {
+	TempHazard   float64 `json:"temp_hazard"` // T of the hazard head, > 0
+	TempPrefix   float64 `json:"temp_prefix"` // T of the prefix head, > 0
+	WeightHazard float64 `json:"weight_hazard"`
+	WeightEMA    float64 `json:"weight_ema"`
+	WeightWindow float64 `json:"weight_window"`
+	Beta         float64 `json:"beta"`   // EMA smoothing, in [0, 1)
+	Window       int     `json:"window"` // W, 1 to MaxWindow
+}
+
+// MaxWindow bounds the state of a session.
+const MaxWindow = 64
+
+// Memory is the part of a session that the score depends on. Its zero value is
+// the start of a run. It is a plain value: copying it is a snapshot.
+type Memory struct {
+	EMA   float64
+	Last  [MaxWindow]float64 // ring of prefix probabilities
+	Count int                // steps seen
+}
+
+// Scores are the quantities that a verdict is made of, all on the grid.
+type Scores struct {
+	Hazard float64 `json:"hazard"` // p_haz
+	Prefix float64 `json:"prefix"` // p_pre
+	EMA    float64 `json:"ema"`    // p_ema after this step
+	Window float64 `json:"window"` // p_win after this step
+	Risk   float64 `json:"risk"`   // S
+}
+
+// Step returns the scores of a step with the given logits, and the memory after
+// it. It does not change m, so judging without committing is free.
+func (f *Fusion) Step(m *Memory, logitHazard, logitPrefix float64) (Scores, Memory) {
+	haz := sigmoid(logitHazard / f.TempHazard)
+	pre := sigmoid(logitPrefix / f.TempPrefix)
+	next := *m
+	next.EMA = f.Beta*m.EMA + (1-f.Beta)*pre
+	next.Last[m.Count%f.Window] = pre
+	next.Count++
+	n := min(next.Count, f.Window)
+	var win float64
+	for _, p := range next.Last[:n] {
+		win += p
+	}
+	win /= float64(n)
+	clip := func(x float64) float64 { return min(max(x, 0), 1) }
+	risk := 1 - (1-clip(f.WeightHazard*haz))*(1-clip(f.WeightEMA*next.EMA))*(1-clip(f.WeightWindow*win))
+	return Scores{Hazard: Grid(haz), Prefix: Grid(pre), EMA: Grid(next.EMA), Window: Grid(win), Risk: Grid(risk)}, next
+}
+
+func sigmoid(x float64) float64 {
+	if x >= 0 {
+		return 1 / (1 + math.Exp(-x))
+	}
+	e := math.Exp(x)
+	return e / (1 + e)
+}

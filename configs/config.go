@@ -1,0 +1,106 @@
+// Package configs holds the typed configuration of a run: strict YAML, embedded
+// presets, and --set overrides. Every leaf is documented on its field; an
+// unknown key is an error with a suggestion.
+//
+//	cfg, err := configs.Load("protocol-p1")        // a preset, or the path of a YAML file
+//	err = cfg.Set("train.stage1.steps=500")
+//	err = cfg.Validate()
+package configs
+
+// Config is everything that determines a run. The same Config, data and seed
+// give the same bytes on the same backend.
+type Config struct {
+	Name    string  `yaml:"name" json:"name"`       // preset name, or the user's own
+	Seed    uint64  `yaml:"seed" json:"seed"`       // root of every random stream
+	Data    Data    `yaml:"data" json:"data"`       // which trajectories, split how
+	Encoder Encoder `yaml:"encoder" json:"encoder"` // frozen text encoder
+	Model   Model   `yaml:"model" json:"model"`     // sizes
+	Train   Train   `yaml:"train" json:"train"`
+	Calib   Calib   `yaml:"calibrate" json:"calibrate"`
+	Eval    Eval    `yaml:"eval" json:"eval"`
+	Backend string  `yaml:"backend" json:"backend"` // go
+}
+
+// Data chooses trajectories (DESIGN section 11).
+type Data struct {
+	Protocol      string             `yaml:"protocol" json:"protocol"`             // p1, p2 or simulator
+	Fold          int                `yaml:"fold" json:"fold"`                     // 0 to 4: which injection goals are held out for test
+	LeaveOut      string             `yaml:"leave_out" json:"leave_out"`           // agentdyn suite left out of training, "" for none
+	MaxRuns       int                `yaml:"max_runs" json:"max_runs"`             // cap per set, drawn by seed; 0 = all
+	SimulatorRuns int                `yaml:"simulator_runs" json:"simulator_runs"` // simulated trajectories over all splits
+	Weights       map[string]float64 `yaml:"weights" json:"weights"`               // training weight per dataset; 1 where not named
+}
+
+// Encoder names the frozen encoder.
+type Encoder struct {
+	Kind string `yaml:"kind" json:"kind"` // hash
+	Dims int    `yaml:"dims" json:"dims"` // vector length D
+}
+
+// Model holds the sizes of DESIGN section 5.
+type Model struct {
+	Hidden     int     `yaml:"hidden" json:"hidden"`           // H, width of the recurrent state
+	Factors    int     `yaml:"factors" json:"factors"`         // number of categorical variables in z
+	Classes    int     `yaml:"classes" json:"classes"`         // classes of each
+	Adapter    int     `yaml:"adapter" json:"adapter"`         // P, width of adapted embeddings
+	HeadHidden int     `yaml:"head_hidden" json:"head_hidden"` // width of the hidden layer of each risk head
+	UniformMix float64 `yaml:"uniform_mix" json:"uniform_mix"` // share of the uniform distribution in each categorical
+	Latent     string  `yaml:"latent" json:"latent"`           // probabilities or mode: z at run time
+}
+
+// Train configures both stages.
+type Train struct {
+	Batch           int     `yaml:"batch" json:"batch"`                 // trajectories per step
+	MaxSteps        int     `yaml:"max_steps" json:"max_steps"`         // longest part of a trajectory in one unrolled graph; longer ones keep their last steps up to the hazard
+	Buckets         []int   `yaml:"buckets" json:"buckets"`             // padded lengths, ascending; the last equals max_steps
+	LR              float64 `yaml:"lr" json:"lr"`                       // Adam step size
+	Clip            float64 `yaml:"clip" json:"clip"`                   // global gradient norm
+	WorldScale      float64 `yaml:"world_scale" json:"world_scale"`     // learning-rate scale of world-model groups in stage 2
+	AdapterScale    float64 `yaml:"adapter_scale" json:"adapter_scale"` // learning-rate scale of adapters in stage 2
+	Stage1          Stage1  `yaml:"stage1" json:"stage1"`
+	Stage2          Stage2  `yaml:"stage2" json:"stage2"`
+	CheckpointEvery int     `yaml:"checkpoint_every" json:"checkpoint_every"` // steps
+	ValidateEvery   int     `yaml:"validate_every" json:"validate_every"`     // steps
+	Patience        int     `yaml:"patience" json:"patience"`                 // validations without improvement before stage 2 stops; 0 = never
+}
+
+// Stage1 pretrains the world model.
+type Stage1 struct {
+	Steps     int     `yaml:"steps" json:"steps"`
+	Predict   float64 `yaml:"predict" json:"predict"`     // w_pred: successor prediction from the posterior
+	Prior     float64 `yaml:"prior" json:"prior"`         // weight of the prediction from the prior (JEPA term)
+	Dynamics  float64 `yaml:"dynamics" json:"dynamics"`   // w_dyn
+	Represent float64 `yaml:"represent" json:"represent"` // w_rep
+	FreeBits  float64 `yaml:"free_bits" json:"free_bits"` // kappa, nats per step over all factors
+}
+
+// Stage2 supervises the risk heads.
+type Stage2 struct {
+	Steps       int     `yaml:"steps" json:"steps"`
+	Horizon     int     `yaml:"horizon" json:"horizon"`           // K: steps before the hazard with a prefix target
+	Decay       float64 `yaml:"decay" json:"decay"`               // rho
+	Hazard      float64 `yaml:"hazard" json:"hazard"`             // weight of the hazard loss
+	Prefix      float64 `yaml:"prefix" json:"prefix"`             // weight of the prefix loss
+	World       float64 `yaml:"world" json:"world"`               // weight of the stage-1 loss, 0 = off
+	WeakHazard  float64 `yaml:"weak_hazard" json:"weak_hazard"`   // weight of a run whose hazard was located by a weak rule
+	PosWeight   float64 `yaml:"pos_weight" json:"pos_weight"`     // weight of positive hazard targets
+	Dropout     float64 `yaml:"dropout" json:"dropout"`           // on the head's embedding inputs, training only
+	WeightDecay float64 `yaml:"weight_decay" json:"weight_decay"` // decoupled, on the heads
+}
+
+// Calib configures calibration (DESIGN section 7).
+type Calib struct {
+	Alpha      float64 `yaml:"alpha" json:"alpha"`             // promised bound on P(HOLD or BLOCK | safe run)
+	AlphaBlock float64 `yaml:"alpha_block" json:"alpha_block"` // share of it spent on BLOCK
+	Beta       float64 `yaml:"beta" json:"beta"`               // smoothing of the prefix probability
+	Window     int     `yaml:"window" json:"window"`           // W
+	PaperClamp bool    `yaml:"paper_clamp" json:"paper_clamp"` // min(k, n) when n is too small: no guarantee
+}
+
+// Eval configures evaluation.
+type Eval struct {
+	Recalibrate      int  `yaml:"recalibrate" json:"recalibrate"`             // safe target runs for the +recalibrated rows
+	RecalibrateDraws int  `yaml:"recalibrate_draws" json:"recalibrate_draws"` // seeded draws
+	Bootstrap        int  `yaml:"bootstrap" json:"bootstrap"`                 // resamples of groups
+	LockedSmoke      bool `yaml:"locked_smoke" json:"locked_smoke"`           // run the locked sets without --final: preset debug only
+}
