@@ -174,9 +174,13 @@ func (t *Trajectory) StartTask() verdict.Task {
 type FieldError struct {
 	Field string // JSON path, for example steps[3].type
 	Msg   string
+	Err   error // the cause, for errors.Is; may be nil
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
 
 // Validate checks what every stage relies on. The error is a [*FieldError].
 func (t *Trajectory) Validate() error {
