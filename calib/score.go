@@ -1,6 +1,9 @@
 package calib
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // GridStep is the grid on which scores are compared: 2^-16. Scores are rounded
 // to it in calibration and at run time alike, so that ties are explicit and a
@@ -28,6 +31,37 @@ type Fusion struct {
 	Window       int     `json:"window"` // W, 1 to MaxWindow
 }
 
+// Validate checks the ranges that [Fusion.Step] relies on. The error wraps
+// [ErrFusion] and names the field.
+func (f *Fusion) Validate() error {
+	bad := func(field string, v any, want string) error {
+		return fmt.Errorf("%w: %s is %v, want %s", ErrFusion, field, v, want)
+	}
+	for _, t := range []struct {
+		field string
+		v     float64
+	}{{"temp_hazard", f.TempHazard}, {"temp_prefix", f.TempPrefix}} {
+		if !(t.v > 0) || math.IsInf(t.v, 1) {
+			return bad(t.field, t.v, "a finite number above 0")
+		}
+	}
+	for _, w := range []struct {
+		field string
+		v     float64
+	}{{"weight_hazard", f.WeightHazard}, {"weight_ema", f.WeightEMA}, {"weight_window", f.WeightWindow}} {
+		if !(w.v >= 0) || math.IsInf(w.v, 1) {
+			return bad(w.field, w.v, "a finite number, 0 or more")
+		}
+	}
+	if !(f.Beta >= 0 && f.Beta < 1) {
+		return bad("beta", f.Beta, "0 or more and less than 1")
+	}
+	if f.Window < 1 || f.Window > MaxWindow {
+		return bad("window", f.Window, fmt.Sprintf("1 to %d", MaxWindow))
+	}
+	return nil
+}
+
 // MaxWindow bounds the state of a session.
 const MaxWindow = 64
 
@@ -51,21 +85,28 @@ type Scores struct {
 // Step returns the scores of a step with the given logits, and the memory after
 // it. It does not change m, so judging without committing is free.
 func (f *Fusion) Step(m *Memory, logitHazard, logitPrefix float64) (Scores, Memory) {
+	next := *m
+	s := f.Advance(&next, logitHazard, logitPrefix)
+	return s, next
+}
+
+// Advance is [Fusion.Step] in place, without the copies: for replaying runs
+// whose steps are all executed.
+func (f *Fusion) Advance(m *Memory, logitHazard, logitPrefix float64) Scores {
 	haz := sigmoid(logitHazard / f.TempHazard)
 	pre := sigmoid(logitPrefix / f.TempPrefix)
-	next := *m
-	next.EMA = f.Beta*m.EMA + (1-f.Beta)*pre
-	next.Last[m.Count%f.Window] = pre
-	next.Count++
-	n := min(next.Count, f.Window)
+	m.EMA = f.Beta*m.EMA + (1-f.Beta)*pre
+	m.Last[m.Count%f.Window] = pre
+	m.Count++
+	n := min(m.Count, f.Window)
 	var win float64
-	for _, p := range next.Last[:n] {
+	for _, p := range m.Last[:n] {
 		win += p
 	}
 	win /= float64(n)
 	clip := func(x float64) float64 { return min(max(x, 0), 1) }
-	risk := 1 - (1-clip(f.WeightHazard*haz))*(1-clip(f.WeightEMA*next.EMA))*(1-clip(f.WeightWindow*win))
-	return Scores{Hazard: Grid(haz), Prefix: Grid(pre), EMA: Grid(next.EMA), Window: Grid(win), Risk: Grid(risk)}, next
+	risk := 1 - (1-clip(f.WeightHazard*haz))*(1-clip(f.WeightEMA*m.EMA))*(1-clip(f.WeightWindow*win))
+	return Scores{Hazard: Grid(haz), Prefix: Grid(pre), EMA: Grid(m.EMA), Window: Grid(win), Risk: Grid(risk)}
 }
 
 func sigmoid(x float64) float64 {
