@@ -1,0 +1,112 @@
+package progress
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clock is a time that tests move by hand.
+type clock struct{ t time.Time }
+
+func (c *clock) now() time.Time { return c.t }
+
+func plain(w *bytes.Buffer) (*Reporter, *clock) {
+	r := New(w, false)
+	c := &clock{time.Unix(0, 0)}
+	r.now = c.now
+	return r, c
+}
+
+func TestPlainLines(t *testing.T) {
+	var out bytes.Buffer
+	r, c := plain(&out)
+	task := r.Start("embed", 10)
+	for range 10 {
+		c.t = c.t.Add(2 * time.Second)
+		task.Add(1)
+	}
+	task.Done()
+	task.Done()
+	task.Add(1)
+	want := "embed: 3/10, 6s\nembed: 6/10, 12s\nembed: 9/10, 18s\nembed: done, 10/10 in 20s\n"
+	if out.String() != want {
+		t.Errorf("wrote %q, want %q", out.String(), want)
+	}
+}
+
+func TestUnfinishedAndUnknown(t *testing.T) {
+	var out bytes.Buffer
+	r, c := plain(&out)
+	short := r.Start("train", 10)
+	short.Add(4)
+	c.t = c.t.Add(1234 * time.Millisecond)
+	short.Done()
+	open := r.Start("read", 0)
+	open.Add(7)
+	open.Done()
+	want := "train: stopped, 4/10 in 1.2s\nread: done, 7 in 0s\n"
+	if out.String() != want {
+		t.Errorf("wrote %q, want %q", out.String(), want)
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	var out bytes.Buffer
+	var none *Reporter
+	for _, r := range []*Reporter{New(&out, true), New(nil, false), none} {
+		task := r.Start("x", 3)
+		task.Add(3)
+		task.Done()
+	}
+	if out.Len() != 0 {
+		t.Errorf("a quiet reporter wrote %q", out.String())
+	}
+}
+
+func TestBars(t *testing.T) {
+	var out bytes.Buffer
+	r, _ := plain(&out)
+	r.bars = true
+	first, second := r.Start("first", 100), r.Start("second", 100)
+	first.Add(50)
+	second.Add(100)
+	second.Done()
+	first.Add(70) // more than announced
+	first.Done()
+	third := r.Start("third", 0)
+	third.Add(1)
+	third.Done()
+	for _, want := range []string{"second: done, 100/100", "first: done, 120/100", "third: done, 1 in"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("wrote %q, want %q in it", out.String(), want)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	for _, bars := range []bool{false, true} {
+		var out bytes.Buffer
+		r, _ := plain(&out)
+		r.bars = bars
+		task := r.Start("work", 800)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				other := r.Start("other", 1)
+				for range 100 {
+					task.Add(1)
+				}
+				other.Add(1)
+				other.Done()
+			})
+		}
+		wg.Wait()
+		task.Done()
+		if !strings.Contains(out.String(), "work: done, 800/800") || strings.Count(out.String(), "other: done, 1/1") != 8 {
+			t.Errorf("bars %v: wrote %q", bars, out.String())
+		}
+	}
+}
