@@ -1,0 +1,204 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/dreamguard/dreamguard/configs"
+)
+
+// Logits are the outputs of the two heads for every step of one run.
+type Logits struct {
+	Hazard []float32 // [Steps]
+	Prefix []float32 // [Steps]
+}
+
+// Evaluator runs the training graph the way the runtime runs the model: from the
+// first step, without noise, z the probabilities or the mode as configured. It
+// is not safe for concurrent use.
+type Evaluator struct {
+	be      compute.Backend
+	dims    Dims
+	model   configs.Model
+	params  []param
+	mean    []float32
+	scale   []float32
+	weights []*tensors.Tensor
+	exec    *Exec
+	tensors map[string][]float32 // reused
+}
+
+// Shape of the evaluation graph: runs are carried through it in chunks, so that
+// their length is not bounded and one executable serves all.
+const (
+	evalBatch = 32
+	evalSteps = 8
+)
+
+// NewEvaluator compiles the evaluation of weights w.
+func NewEvaluator(w *Weights) (*Evaluator, error) {
+	be, err := backendFor("")
+	if err != nil {
+		return nil, err
+	}
+	return newEvaluator(be, w)
+}
+
+func newEvaluator(be compute.Backend, w *Weights) (*Evaluator, error) {
+	if err := w.sizes().check(); err != nil {
+		return nil, err
+	}
+	ev := &Evaluator{be: be, dims: w.Dims, model: w.Model, params: w.params}
+	if err := ev.setWeights(w); err != nil {
+		return nil, err
+	}
+	exec, err := NewExec(be, func(nodes []*Node) []*Node {
+		n := newNet(w.Model, w.Dims, nil, nil, latent(w.Model.Latent))
+		for i, p := range ev.params {
+			n.params[p.Name] = nodes[i]
+		}
+		in := map[string]*Node{}
+		for i, x := range ev.inputs() {
+			in[x.name] = nodes[len(ev.params)+i]
+		}
+		task, h0 := n.start(in["e"])
+		h0 = Add(Mul(h0, in["first"]), Mul(in["h"], OneMinus(in["first"])))
+		r := n.rollout(rolloutIn{T: evalSteps, h0: h0, a: in["a"], f: in["f"], o: in["o"], has: in["has"]})
+		zh := n.sample(n.prior(r.h), nil)
+		haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, evalSteps), nil)
+		return []*Node{haz, pre, r.hT}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("train: build the evaluation graph: %w", err)
+	}
+	ev.exec = exec
+	return ev, nil
+}
+
+// setWeights replaces the weights by others of the same sizes.
+func (ev *Evaluator) setWeights(w *Weights) error {
+	ts, err := onBackend(ev.be, w)
+	if err != nil {
+		return err
+	}
+	for _, t := range ev.weights {
+		t.FinalizeAll()
+	}
+	ev.weights, ev.mean, ev.scale = ts, slices.Clone(w.Value("feat.mean")), slices.Clone(w.Value("feat.scale"))
+	return nil
+}
+
+func (ev *Evaluator) inputs() []input {
+	z, n := sizesOf(ev.model, ev.dims), evalBatch*evalSteps
+	return []input{
+		{"e", []int{evalBatch, z.D}},
+		{"h", []int{evalBatch, z.H}},     // state at the start of the chunk
+		{"first", []int{evalBatch, 1}},   // 1 in the first chunk of a run: the state comes from e
+		{"a", []int{n, z.D}},             //
+		{"f", []int{n, z.F}},             //
+		{"o", []int{n + evalBatch, z.D}}, // o_t; the last block is not read
+		{"has", []int{n + evalBatch, 1}},
+	}
+}
+
+// Logits returns the logits of every step of every run.
+func (ev *Evaluator) Logits(ctx context.Context, xs []Example) ([]Logits, error) {
+	if err := checkAll("examples", xs, ev.dims); err != nil {
+		return nil, fmt.Errorf("train: evaluate: %w", err)
+	}
+	out := make([]Logits, len(xs))
+	// Runs of similar length together, so that few rows are padding.
+	order := make([]int, len(xs))
+	for i := range order {
+		order[i] = i
+		out[i] = Logits{Hazard: make([]float32, xs[i].Steps), Prefix: make([]float32, xs[i].Steps)}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return xs[a].Steps - xs[b].Steps })
+	for part := range slices.Chunk(order, evalBatch) {
+		h := make([]float32, evalBatch*ev.model.Hidden)
+		longest := xs[part[len(part)-1]].Steps
+		for start := 0; start < longest; start += evalSteps {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("train: evaluate: %w", err)
+			}
+			if err := ev.chunk(xs, part, start, h, out); err != nil {
+				return nil, fmt.Errorf("train: evaluate: %w", err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// chunk evaluates steps start to start+evalSteps of the runs part and leaves the
+// state after them in h.
+func (ev *Evaluator) chunk(xs []Example, part []int, start int, h []float32, out []Logits) error {
+	d, f := ev.dims.D, ev.dims.F
+	if ev.tensors == nil {
+		ev.tensors = map[string][]float32{}
+	}
+	args := make([]any, 0, len(ev.weights)+8)
+	for _, w := range ev.weights {
+		args = append(args, w)
+	}
+	for _, in := range ev.inputs() {
+		n := 1
+		for _, dim := range in.dims {
+			n *= dim
+		}
+		if ev.tensors[in.name] == nil {
+			ev.tensors[in.name] = make([]float32, n)
+		}
+		clear(ev.tensors[in.name])
+	}
+	at := func(name string, row, width int) []float32 { return ev.tensors[name][row*width : (row+1)*width] }
+	copy(ev.tensors["h"], h)
+	for b, run := range part {
+		x := &xs[run]
+		copy(at("e", b, d), x.Task)
+		if start == 0 {
+			at("first", b, 1)[0] = 1
+		}
+		for i := 0; i < evalSteps && start+i < x.Steps; i++ {
+			t, row := start+i, i*evalBatch+b
+			copy(at("a", row, d), x.Calls[t*d:(t+1)*d])
+			normalise(at("f", row, f), x.Features[t*f:(t+1)*f], ev.mean, ev.scale)
+			if t > 0 && x.HasResult[t-1] {
+				copy(at("o", row, d), x.Results[(t-1)*d:t*d])
+				at("has", row, 1)[0] = 1
+			}
+		}
+	}
+	for _, in := range ev.inputs() {
+		t := tensors.FromShape(shapes.Make(floatType, in.dims...))
+		if err := tensors.AssignFlatData(t, ev.tensors[in.name]); err != nil {
+			return err
+		}
+		defer t.FinalizeAll()
+		args = append(args, t)
+	}
+	res, err := ev.exec.Call(args...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, t := range res {
+			t.FinalizeAll()
+		}
+	}()
+	return views(res, func(v [][]float32) error {
+		for b, run := range part {
+			for i := 0; i < evalSteps && start+i < xs[run].Steps; i++ {
+				out[run].Hazard[start+i] = v[0][i*evalBatch+b]
+				out[run].Prefix[start+i] = v[1][i*evalBatch+b]
+			}
+		}
+		copy(h, v[2])
+		return nil
+	})
+}

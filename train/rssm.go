@@ -1,0 +1,222 @@
+package train
+
+import (
+	"github.com/dreamguard/dreamguard/configs"
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// net builds the forward pass of docs/reference/model.md in one graph.
+type net struct {
+	sizes
+	mix    float64
+	params map[string]*Node
+	tape   *tape                  // nil in graphs without gradients
+	learns map[Group]bool         // groups that get gradients
+	sample func(p, u *Node) *Node // z from probabilities [n, G, C]
+}
+
+func newNet(m configs.Model, d Dims, t *tape, learns map[Group]bool, sample func(p, u *Node) *Node) *net {
+	return &net{sizes: sizesOf(m, d), mix: m.UniformMix, params: map[string]*Node{}, tape: t, learns: learns, sample: sample}
+}
+
+// latent is the deterministic z of the runtime.
+func latent(kind string) func(p, u *Node) *Node {
+	if kind == "mode" {
+		return func(p, _ *Node) *Node { return mode(p) }
+	}
+	return func(p, _ *Node) *Node { return Reshape(p, p.Shape().Dim(0), -1) }
+}
+
+// linear applies the named layer to rows x.
+func (n *net) linear(name string, x *Node) *Node {
+	return Add(dot(x, n.params[name+".w"]), row(n.params[name+".b"]))
+}
+
+// activate is the part of an MLP after its linear layer.
+func (n *net) activate(name string, x *Node) *Node {
+	x = standardise(x)
+	return silu(Add(Mul(x, row(n.params[name+".ln.g"])), row(n.params[name+".ln.b"])))
+}
+
+// mlp is Linear, LN, SiLU.
+func (n *net) mlp(name string, x *Node) *Node { return n.activate(name, n.linear(name, x)) }
+
+// rolloutIn are the inputs of T steps of B runs, time-major: row t*B+b is step t
+// of run b.
+type rolloutIn struct {
+	T     int
+	h0    *Node // [B, H] state before step 0
+	a     *Node // [T*B, D] calls
+	f     *Node // [T*B, F] standardised features
+	o     *Node // [(T+1)*B, D] o_0 ... o_T
+	has   *Node // [(T+1)*B, 1] 1 where o exists
+	u     *Node // [(T+1)*B, G] uniform numbers of the posterior; nil if z is deterministic
+	after bool  // also draw z_T, which only prediction and KL read
+}
+
+// rolloutOut are the results, again time-major.
+type rolloutOut struct {
+	a  *Node // [T*B, P] a'
+	h  *Node // [T*B, H] h_1 ... h_T
+	q  *Node // [T*B, G, C] posterior of steps 1 ... T, if in.after
+	z  *Node // [T*B, G*C] z_1 ... z_T, if in.after
+	hT *Node // [B, H] the last state
+}
+
+// start returns e' and h_0.
+func (n *net) start(e *Node) (task, h0 *Node) {
+	task = n.mlp("adapt.e", e)
+	return task, Tanh(n.linear("init", task))
+}
+
+// rollout runs the recurrent part. Whatever does not depend on the state is
+// computed for all steps at once, outside the loop: the adapters, the products
+// of the weights with o' and with [a' ; f'], and the statistics of the recurrent
+// input's layer norm.
+func (n *net) rollout(in rolloutIn) rolloutOut {
+	s := n.sizes
+	out := rolloutOut{a: n.mlp("adapt.a", in.a)}
+
+	obs := n.mlp("adapt.o", in.o)
+	obs = Add(Mul(obs, in.has), Mul(row(n.params["obs.none"]), OneMinus(in.has)))
+	wPost := n.params["post.l1.w"]
+	wPostH, wPostO := columns(wPost, 0, s.H), columns(wPost, s.H, s.H+s.P)
+	postO := n.tape.split(Add(dot(obs, wPostO), row(n.params["post.l1.b"])), in.T+1)
+	postH := n.tape.linear(wPostH, n.learns[World])
+	postOut := n.tape.linear(n.params["post.out.w"], n.learns[World])
+
+	gates := n.gates(out.a, in)
+
+	h := in.h0
+	var hs, qs, zs []*Node
+	for t := range in.T + 1 {
+		if t == in.T && !in.after {
+			break
+		}
+		hidden := n.activate("post.l1", Add(postH.apply(h), postO[t]))
+		logits := Add(postOut.apply(hidden), row(n.params["post.out.b"]))
+		q := mixed(logits, s, n.mix)
+		var u *Node
+		if in.u != nil {
+			b := h.Shape().Dim(0)
+			u = SliceAxis(in.u, 0, AxisRange(t*b, (t+1)*b))
+		}
+		z := n.sample(q, u)
+		if t > 0 && in.after {
+			qs, zs = append(qs, q), append(zs, z)
+		}
+		if t < in.T {
+			h = gates.step(h, z, t)
+			hs = append(hs, h)
+		}
+	}
+	out.h, out.hT = rows(hs), h
+	if in.after {
+		out.q, out.z = rows(qs), rows(zs)
+	}
+	return out
+}
+
+// gru holds the recurrent cell prepared for one rollout.
+//
+// The cell reads x = LN([z ; a' ; f']) = g (y - mu) r + b with y the raw
+// concatenation, r = 1 / sqrt(variance + epsilon). So W x = r (Wz z + Wa af - mu Wg 1) + W b
+// with Wz, Wa the columns of W g: everything but Wz z and r is known before the
+// loop. The entries of z sum to G whether z is a distribution or one-hot, so mu is
+// known too, and the variance needs only the sum of squares of z from the loop.
+type gru struct {
+	*net
+	gates [3]gate // r, u, n
+	sq    []*Node // [B, 1] per step: X times the variance, less sum(z²)
+	bm    *Node
+}
+
+type gate struct {
+	wz, wu *linear
+	known  []*Node // [B, H] per step: Wa af - mu Wg 1
+	bias   *Node   // [1, H]: W b + bias
+}
+
+// gates prepares the cell for the calls a' and the features of a rollout.
+func (n *net) gates(a *Node, in rolloutIn) *gru {
+	s := n.sizes
+	c := &gru{net: n, bm: row(n.params["gru.bm"])}
+	x := float64(s.X())
+	af := Concatenate([]*Node{a, in.f}, 1)
+	mu := MulScalar(AddScalar(ReduceAndKeep(af, ReduceSum, -1), float64(s.G)), 1/x)
+	sq := ReduceAndKeep(Square(Sub(af, mu)), ReduceSum, -1)
+	sq = Add(sq, MulScalar(mu, -2*float64(s.G)))
+	sq = Add(sq, MulScalar(Square(mu), float64(s.Z())))
+	c.sq = n.tape.split(sq, in.T)
+	g, b := n.params["gru.ln.g"], n.params["gru.ln.b"]
+	for i, name := range []string{"r", "u", "n"} {
+		w := n.params["gru.w"+name]
+		wg := Mul(w, row(g))
+		known := dot(af, columns(wg, s.Z(), s.X()))
+		known = Sub(known, Mul(mu, row(ReduceSum(wg, -1))))
+		c.gates[i] = gate{
+			wz:    n.tape.linear(columns(wg, 0, s.Z()), n.learns[Core]),
+			wu:    n.tape.linear(n.params["gru.u"+name], n.learns[Core]),
+			known: n.tape.split(known, in.T),
+			bias:  Add(dot(row(b), w), row(n.params["gru.b"+name])),
+		}
+	}
+	return c
+}
+
+// step returns h_{t+1}.
+func (c *gru) step(h, z *Node, t int) *Node {
+	variance := MulScalar(Add(c.sq[t], ReduceAndKeep(Square(z), ReduceSum, -1)), 1/float64(c.X()))
+	scale := Reciprocal(Sqrt(AddScalar(variance, lnEpsilon)))
+	input := func(i int) *Node {
+		g := &c.gates[i]
+		return Add(Mul(Add(g.wz.apply(z), g.known[t]), scale), g.bias)
+	}
+	r := Sigmoid(Add(input(0), c.gates[0].wu.apply(h)))
+	u := Sigmoid(Add(input(1), c.gates[1].wu.apply(h)))
+	cand := Tanh(Add(input(2), Mul(r, Add(c.gates[2].wu.apply(h), c.bm))))
+	return Add(cand, Mul(u, Sub(h, cand)))
+}
+
+// prior returns the prior probabilities [n, G, C] over states h [n, H].
+func (n *net) prior(h *Node) *Node {
+	return mixed(n.linear("prior.out", n.mlp("prior.l1", h)), n.sizes, n.mix)
+}
+
+// predict is g_obs([h ; z]): the predicted observation [n, D].
+func (n *net) predict(h, z *Node) *Node {
+	return n.linear("obs.out", n.mlp("obs.l1", Concatenate([]*Node{h, z}, 1)))
+}
+
+// heads returns the two logits [n] for rows [h_{t+1} ; zh_{t+1} ; a' ; f' ; e'].
+// drop, if not nil, is the dropout mask [n, H+G*C+P+P] of everything but f'.
+func (n *net) heads(h, zh, a, f, e, drop *Node) (haz, pre *Node) {
+	s := n.sizes
+	text := Concatenate([]*Node{h, zh, a, e}, 1)
+	if drop != nil {
+		text = Mul(text, drop)
+	}
+	at := s.H + s.Z() + s.P // columns of h, zh, a'; then f', then e'
+	logit := func(name string) *Node {
+		w := n.params[name+".l1.w"]
+		wText := Concatenate([]*Node{columns(w, 0, at), columns(w, at+s.F, at+s.F+s.P)}, 1)
+		y := Add(dot(text, wText), dot(f, columns(w, at, at+s.F)))
+		y = n.activate(name+".l1", Add(y, row(n.params[name+".l1.b"])))
+		y = Add(n.linear(name+".out", y), dot(f, n.params[name+".skip.w"]))
+		return Reshape(y, y.Shape().Dim(0))
+	}
+	return logit("head.haz"), logit("head.pre")
+}
+
+// columns returns columns from up to, but not including, to.
+func columns(w *Node, from, to int) *Node { return SliceAxis(w, 1, AxisRange(from, to)) }
+
+// repeat stacks x [B, d] t times: the same row for every step of a run.
+func repeat(x *Node, t int) *Node {
+	b, d := x.Shape().Dim(0), x.Shape().Dim(1)
+	return Reshape(BroadcastToDims(InsertAxes(x, 0), t, b, d), t*b, d)
+}
+
+// floatType is the type of every tensor.
+const floatType = dtypes.Float32
