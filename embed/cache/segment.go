@@ -171,18 +171,18 @@ func decodeSegment(data []byte, dims int) (s *segment, err error) {
 	// The Arrow reader follows flatbuffer offsets without checking each one.
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = nil, errors.New("its Arrow structure is broken")
+			s, err = nil, errFrame
 		}
 	}()
+	if err := checkFrame(data); err != nil {
+		return nil, err
+	}
 	r, err := ipc.NewMappedFileReader(data, ipc.WithSchema(schema(dims)),
 		ipc.WithMetadataSizeLimit(maxMetadata), ipc.WithBodySizeLimit(maxSegmentBytes))
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if n := r.NumRecords(); n != 1 {
-		return nil, fmt.Errorf("it has %d record batches, want 1", n)
-	}
 	rec, err := r.RecordBatch(0)
 	if err != nil {
 		return nil, err
