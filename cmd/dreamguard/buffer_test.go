@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"sync"
+)
+
+// syncBuffer is a buffer that several goroutines may write to, as they do to
+// standard error.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
