@@ -1,0 +1,164 @@
+package plot
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Operating is the point on a ROC curve where a guard works.
+type Operating struct {
+	FPR, Recall float64
+}
+
+// ROC draws recall over the false positive rate. at may be nil.
+func ROC(title string, fpr, recall []float64, at *Operating) Chart {
+	c := Chart{
+		Title: title, Width: 300, Height: 280, LegendBottom: true,
+		X: Axis{Label: "false positive rate", Max: 1}, Y: Axis{Label: "recall on unsafe runs", Max: 1},
+		Series: []Series{
+			{X: []float64{0, 1}, Y: []float64{0, 1}, Color: Grey, Dashed: true},
+			{X: fpr, Y: recall, Color: Blue},
+		},
+	}
+	if at != nil && !math.IsNaN(at.FPR) && !math.IsNaN(at.Recall) {
+		c.Series = append(c.Series, Series{Name: "at the thresholds", X: []float64{at.FPR}, Y: []float64{at.Recall}, Color: Red, Dots: true})
+	}
+	return c
+}
+
+// Reliability draws how often something happened over the probability that was
+// given for it.
+func Reliability(title string, predicted, observed []float64) Chart {
+	return Chart{
+		Title: title, Width: 300, Height: 280,
+		X: Axis{Label: "hazard probability given", Max: 1}, Y: Axis{Label: "share of steps that were the hazard", Max: 1},
+		Series: []Series{
+			{X: []float64{0, 1}, Y: []float64{0, 1}, Color: Grey, Dashed: true},
+			{X: predicted, Y: observed, Color: Blue, Both: true},
+		},
+	}
+}
+
+// Timeline is one run, step by step.
+type Timeline struct {
+	Title       string
+	Tools       []string  // one per step; "" is a message
+	Hazard      []float64 // p_haz
+	Risk        []float64 // S
+	Block, Hold float64   // thresholds; +Inf for off
+	FirstHazard int       // negative if there is none
+}
+
+// Scores draws hazard probability and risk of a run over its steps, with both
+// thresholds.
+func Scores(t Timeline) Chart {
+	n := len(t.Tools)
+	ticks := make([]string, n)
+	xs := make([]float64, n)
+	for i, tool := range t.Tools {
+		xs[i] = float64(i)
+		ticks[i] = fmt.Sprintf("%d %s", i, tool)
+		if tool == "" {
+			ticks[i] = fmt.Sprintf("%d (message)", i)
+		}
+	}
+	c := Chart{
+		Title: t.Title, Width: 640, Height: 260, LegendLeft: true,
+		X: Axis{Ticks: ticks}, Y: Axis{Label: "score", Max: 1.02},
+		Series: []Series{
+			{Name: "risk S", X: xs, Y: t.Risk, Color: Blue, Both: true},
+			{Name: "hazard p", X: xs, Y: t.Hazard, Color: Orange, Both: true},
+		},
+	}
+	line := func(name string, y float64, color Color) {
+		if !math.IsInf(y, 0) && !math.IsNaN(y) {
+			c.Series = append(c.Series, Series{Name: name, X: []float64{-0.5, float64(n) - 0.5}, Y: []float64{y, y}, Color: color, Dashed: true})
+		}
+	}
+	line("hold from", t.Hold, Blue)
+	line("block from", t.Block, Orange)
+	if t.FirstHazard >= 0 && t.FirstHazard < n {
+		x := float64(t.FirstHazard)
+		c.Series = append(c.Series, Series{Name: "first hazard", X: []float64{x, x}, Y: []float64{0, 1.02}, Color: Red})
+	}
+	return c
+}
+
+// maxLossPoints bounds the points of one loss curve: longer ones are averaged.
+const maxLossPoints = 300
+
+// maxLine bounds one line of metrics.jsonl.
+const maxLine = 1 << 20
+
+// Loss reads metrics.jsonl, one {"stage", "step", "terms": {name: value}} per
+// line, and draws the terms of each stage, ascending. Lines without terms and
+// values that are not numbers are left out.
+func Loss(r io.Reader) ([]Chart, error) {
+	type curve struct{ x, y []float64 }
+	stages := map[int]map[string]*curve{}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxLine)
+	for n := 1; sc.Scan(); n++ {
+		if len(sc.Bytes()) == 0 {
+			continue
+		}
+		var rec struct {
+			Stage int                 `json:"stage"`
+			Step  float64             `json:"step"`
+			Terms map[string]*float64 `json:"terms"`
+		}
+		if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
+			return nil, fmt.Errorf("metrics line %d: %w", n, err)
+		}
+		for name, v := range rec.Terms {
+			if v == nil {
+				continue
+			}
+			if stages[rec.Stage] == nil {
+				stages[rec.Stage] = map[string]*curve{}
+			}
+			c := stages[rec.Stage][name]
+			if c == nil {
+				c = &curve{}
+				stages[rec.Stage][name] = c
+			}
+			c.x, c.y = append(c.x, rec.Step), append(c.y, *v)
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	var out []Chart
+	for _, stage := range slices.Sorted(maps.Keys(stages)) {
+		c := Chart{Title: fmt.Sprintf("Stage %d", stage), X: Axis{Label: "step"}, Y: Axis{Label: "loss"}}
+		for i, name := range slices.Sorted(maps.Keys(stages[stage])) {
+			v := stages[stage][name]
+			x, y := average(v.x, v.y, maxLossPoints)
+			c.Series = append(c.Series, Series{Name: name, X: x, Y: y, Color: Color(i % (int(Grey) + 1)), Dashed: i > int(Grey)})
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// average reduces a curve to at most limit points, each the mean of its
+// neighbours.
+func average(x, y []float64, limit int) (ax, ay []float64) {
+	if len(x) <= limit {
+		return x, y
+	}
+	for k := range limit {
+		lo, hi := k*len(x)/limit, (k+1)*len(x)/limit
+		var sx, sy float64
+		for i := lo; i < hi; i++ {
+			sx, sy = sx+x[i], sy+y[i]
+		}
+		ax, ay = append(ax, sx/float64(hi-lo)), append(ay, sy/float64(hi-lo))
+	}
+	return ax, ay
+}

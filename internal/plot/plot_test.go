@@ -1,0 +1,131 @@
+package plot
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// wellFormed reads the whole document and returns its text.
+func wellFormed(t *testing.T, svg []byte) string {
+	t.Helper()
+	var text strings.Builder
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		tok, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return text.String()
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v\n%s", err, svg)
+		}
+		switch tok := tok.(type) {
+		case xml.CharData:
+			text.Write(tok)
+		case xml.StartElement:
+			if tok.Name.Local == "script" {
+				t.Fatal("a script got in")
+			}
+		}
+	}
+}
+
+func TestChartsAreWellFormed(t *testing.T) {
+	hostile := "</text><script>alert(1)</script>\x00\x1b[31m\u202eevil & \"quoted\"\xff"
+	for name, c := range map[string]Chart{
+		"empty":       {},
+		"one point":   {Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Both: true}}},
+		"roc":         ROC("set", []float64{0, 0.1, 1}, []float64{0, 0.8, 1}, &Operating{0.05, 0.7}),
+		"roc, none":   ROC("set", nil, nil, &Operating{math.NaN(), 0}),
+		"reliability": Reliability("set", []float64{0.05, 0.9}, []float64{0.04, 0.8}),
+		"scores": Scores(Timeline{Title: hostile, Tools: []string{"read", "", hostile}, Hazard: []float64{0, 0.1, 0.9},
+			Risk: []float64{0.1, 0.2, 0.95}, Block: math.Inf(1), Hold: 0.6, FirstHazard: 2}),
+	} {
+		svg, err := c.SVG()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := wellFormed(t, svg)
+		if !bytes.HasPrefix(svg, []byte("<svg")) || bytes.Contains(svg, []byte("#010101")) || !bytes.Contains(svg, []byte("currentColor")) {
+			t.Errorf("%s: not an inline element in the page's ink: %.120s", name, svg)
+		}
+		if strings.ContainsAny(text, "\x00\x1b\u202e") {
+			t.Errorf("%s: control characters in %q", name, text)
+		}
+		again, err := c.SVG()
+		if err != nil || !bytes.Equal(svg, again) {
+			t.Errorf("%s: drawn twice, not the same bytes", name)
+		}
+	}
+}
+
+func TestChartRefuses(t *testing.T) {
+	for name, s := range map[string]Series{
+		"ragged":   {X: []float64{1, 2}, Y: []float64{1}},
+		"NaN":      {X: []float64{1}, Y: []float64{math.NaN()}},
+		"infinite": {X: []float64{1}, Y: []float64{math.Inf(1)}, Dots: true},
+	} {
+		if _, err := (Chart{Series: []Series{s}}).SVG(); !errors.Is(err, ErrData) {
+			t.Errorf("%s: error %v, want ErrData", name, err)
+		}
+	}
+}
+
+func TestScoresShowsThresholds(t *testing.T) {
+	tl := Timeline{Tools: []string{"a", "b"}, Hazard: []float64{0, 1}, Risk: []float64{0, 1}, Block: 0.9, Hold: 0.5, FirstHazard: -1}
+	svg, err := Scores(tl).SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := wellFormed(t, svg)
+	for _, want := range []string{"hold from", "block from", "0 a", "1 b"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %q", want, text)
+		}
+	}
+	if strings.Contains(text, "first hazard") {
+		t.Error("a hazard is drawn where there is none")
+	}
+}
+
+func TestManyNames(t *testing.T) {
+	ticks := names(make([]string, 1000)).Ticks(0, 999)
+	if len(ticks) > maxNames || ticks[0].Value != 0 {
+		t.Errorf("%d ticks", len(ticks))
+	}
+}
+
+func TestLoss(t *testing.T) {
+	var b strings.Builder
+	for i := 1; i <= 1000; i++ {
+		fmt.Fprintf(&b, `{"stage":1,"step":%d,"terms":{"loss":%g,"kl":2}}`+"\n", i, 1/float64(i))
+	}
+	b.WriteString(`{"stage":2,"step":1,"terms":{"loss":0.5,"broken":null}}` + "\n" + `{"stage":2,"step":1,"validation":{"auroc":0.9}}` + "\n")
+	charts, err := Loss(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(charts) != 2 || len(charts[0].Series) != 2 || len(charts[1].Series) != 1 {
+		t.Fatalf("%+v", charts)
+	}
+	kl, loss := charts[0].Series[0], charts[0].Series[1]
+	if kl.Name != "kl" || loss.Name != "loss" || len(loss.X) != maxLossPoints || kl.Y[7] != 2 {
+		t.Errorf("series %q and %q of %d points", kl.Name, loss.Name, len(loss.X))
+	}
+	// The mean of steps 1 to 3.
+	if loss.X[0] != 2 || math.Abs(loss.Y[0]-(1+1./2+1./3)/3) > 1e-5 {
+		t.Errorf("first point %v, %v", loss.X[0], loss.Y[0])
+	}
+	if _, err := charts[0].SVG(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Loss(strings.NewReader("{}\n{broken\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("error %v, want one that names line 2", err)
+	}
+}
