@@ -147,20 +147,21 @@ func (k *batcher) noise(rng *rand.Rand) {
 		}
 	}
 	// Inverted dropout: what is kept is scaled up, so that the expected input is
-	// that of the runtime.
+	// that of the runtime. Features are few and exact: they are never dropped.
 	drop := k.tensors["drop"]
 	p := k.cfg.Stage2.Dropout
-	limit, keep := uint32(p*(1<<16)), float32(1/(1-p))
-	for i := 0; i < len(drop); {
-		bits := rng.Uint64()
-		for range 4 {
-			if i < len(drop) {
-				if uint32(bits&0xffff) >= limit {
-					drop[i] = keep
-				}
-				i++
-				bits >>= 16
-			}
+	limit, keep := uint64(p*(1<<16)), float32(1/(1-p))
+	width, from := k.sizes.headIn(), k.sizes.H+k.sizes.Z()+k.sizes.P
+	var bits uint64
+	for i := range drop {
+		if i%4 == 0 {
+			bits = rng.Uint64()
 		}
+		if c := i % width; c >= from && c < from+k.sizes.F {
+			drop[i] = 1
+		} else if bits&0xffff >= limit {
+			drop[i] = keep
+		}
+		bits >>= 16
 	}
 }

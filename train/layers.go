@@ -59,33 +59,36 @@ func sampled(p, u *Node) *Node {
 	// below[j] is 1 where the distribution function at class j exceeds u: 0 ... 0
 	// 1 ... 1, whose first difference is the one-hot choice. Both are products
 	// with constant triangular matrices, exact for zeros and ones.
-	cdf := dot(flat, Const(p.Graph(), triangle(c)))
+	product := func(x *Node, m [][]float32) *Node {
+		return DotGeneral(x, []int{1}, nil, Const(p.Graph(), m), []int{0}, nil)
+	}
+	cdf := product(flat, triangle(c))
 	below := ConvertDType(GreaterThan(cdf, Reshape(u, n*g, 1)), p.DType())
-	onehot := Reshape(dot(below, Const(p.Graph(), difference(c))), n, g, c)
+	onehot := Reshape(product(below, difference(c)), n, g, c)
 	z := Add(p, StopGradient(Sub(onehot, p)))
 	return Reshape(z, n, g*c)
 }
 
-// triangle is the matrix of a running sum: row j has ones up to column j.
+// triangle is the matrix of a running sum: x triangle has sum(x[:j+1]) at j.
 func triangle(n int) [][]float32 {
 	m := make([][]float32, n)
-	for j := range m {
-		m[j] = make([]float32, n)
-		for k := range j + 1 {
-			m[j][k] = 1
+	for i := range m {
+		m[i] = make([]float32, n)
+		for j := i; j < n; j++ {
+			m[i][j] = 1
 		}
 	}
 	return m
 }
 
-// difference is the inverse of triangle.
+// difference is the inverse of triangle: x difference has x[j] - x[j-1] at j.
 func difference(n int) [][]float32 {
 	m := make([][]float32, n)
-	for j := range m {
-		m[j] = make([]float32, n)
-		m[j][j] = 1
-		if j > 0 {
-			m[j][j-1] = -1
+	for i := range m {
+		m[i] = make([]float32, n)
+		m[i][i] = 1
+		if i+1 < n {
+			m[i][i+1] = -1
 		}
 	}
 	return m

@@ -42,6 +42,9 @@ func sizesOf(m configs.Model, d Dims) sizes {
 func (s sizes) Z() int { return s.G * s.C }
 func (s sizes) X() int { return s.Z() + s.P + s.F }
 
+// headIn is the width of [h ; zh ; a' ; f' ; e'].
+func (s sizes) headIn() int { return s.H + s.Z() + s.P + s.F + s.P }
+
 // maxSize bounds every dimension, far above any sensible model, so that a slip
 // in a config is an error rather than an allocation of terabytes.
 const maxSize = 1 << 14
@@ -131,7 +134,7 @@ func paramTable(s sizes) []param {
 	}
 	add(Core, zeros, "gru.bm", s.H)
 	for _, name := range []string{"head.haz", "head.pre"} {
-		mlp(Head, name+".l1", s.Q, s.H+s.Z()+s.P+s.F+s.P)
+		mlp(Head, name+".l1", s.Q, s.headIn())
 		add(Head, zeros, name+".out.w", 1, s.Q)
 		add(Head, zeros, name+".out.b", 1)
 		add(Head, zeros, name+".skip.w", 1, s.F)

@@ -80,10 +80,9 @@ func (n *net) rollout(in rolloutIn) rolloutOut {
 
 	obs := n.mlp("adapt.o", in.o)
 	obs = Add(Mul(obs, in.has), Mul(row(n.params["obs.none"]), OneMinus(in.has)))
-	wPost := n.params["post.l1.w"]
-	wPostH, wPostO := columns(wPost, 0, s.H), columns(wPost, s.H, s.H+s.P)
-	postO := n.tape.split(Add(dot(obs, wPostO), row(n.params["post.l1.b"])), in.T+1)
-	postH := n.tape.linear(wPostH, n.learns[World])
+	wPost := splitColumns(n.params["post.l1.w"], s.H, s.P)
+	postO := n.tape.split(Add(dot(obs, wPost[1]), row(n.params["post.l1.b"])), in.T+1)
+	postH := n.tape.linear(wPost[0], n.learns[World])
 	postOut := n.tape.linear(n.params["post.out.w"], n.learns[World])
 
 	gates := n.gates(out.a, in)
@@ -121,45 +120,47 @@ func (n *net) rollout(in rolloutIn) rolloutOut {
 // gru holds the recurrent cell prepared for one rollout.
 //
 // The cell reads x = LN([z ; a' ; f']) = g (y - mu) r + b with y the raw
-// concatenation, r = 1 / sqrt(variance + epsilon). So W x = r (Wz z + Wa af - mu Wg 1) + W b
-// with Wz, Wa the columns of W g: everything but Wz z and r is known before the
-// loop. The entries of z sum to G whether z is a distribution or one-hot, so mu is
-// known too, and the variance needs only the sum of squares of z from the loop.
+// concatenation and r = 1 / sqrt(variance + epsilon). So
+// W x = r (Wz (gz z) + Wa (ga [a' ; f']) - mu W g) + W b: everything but Wz (gz z)
+// and r is known before the loop. The entries of z sum to G whether z is a
+// distribution or one-hot, so mu is known too, and the variance needs only the
+// sum of squares of z from the loop.
 type gru struct {
 	*net
 	gates [3]gate // r, u, n
+	gz    *Node   // [1, G*C] the layer norm's gain for z
 	sq    []*Node // [B, 1] per step: X times the variance, less sum(z²)
 	bm    *Node
 }
 
 type gate struct {
 	wz, wu *linear
-	known  []*Node // [B, H] per step: Wa af - mu Wg 1
+	known  []*Node // [B, H] per step: Wa (ga af) - mu W g
 	bias   *Node   // [1, H]: W b + bias
 }
 
 // gates prepares the cell for the calls a' and the features of a rollout.
 func (n *net) gates(a *Node, in rolloutIn) *gru {
 	s := n.sizes
-	c := &gru{net: n, bm: row(n.params["gru.bm"])}
 	x := float64(s.X())
 	af := Concatenate([]*Node{a, in.f}, 1)
 	mu := MulScalar(AddScalar(ReduceAndKeep(af, ReduceSum, -1), float64(s.G)), 1/x)
 	sq := ReduceAndKeep(Square(Sub(af, mu)), ReduceSum, -1)
 	sq = Add(sq, MulScalar(mu, -2*float64(s.G)))
 	sq = Add(sq, MulScalar(Square(mu), float64(s.Z())))
-	c.sq = n.tape.split(sq, in.T)
-	g, b := n.params["gru.ln.g"], n.params["gru.ln.b"]
+	gain, shift := row(n.params["gru.ln.g"]), row(n.params["gru.ln.b"])
+	gains := splitColumns(gain, s.Z(), s.P+s.F)
+	af = Mul(af, gains[1])
+	c := &gru{net: n, gz: gains[0], sq: n.tape.split(sq, in.T), bm: row(n.params["gru.bm"])}
 	for i, name := range []string{"r", "u", "n"} {
 		w := n.params["gru.w"+name]
-		wg := Mul(w, row(g))
-		known := dot(af, columns(wg, s.Z(), s.X()))
-		known = Sub(known, Mul(mu, row(ReduceSum(wg, -1))))
+		part := splitColumns(w, s.Z(), s.P+s.F)
+		known := Sub(dot(af, part[1]), Mul(mu, dot(gain, w)))
 		c.gates[i] = gate{
-			wz:    n.tape.linear(columns(wg, 0, s.Z()), n.learns[Core]),
+			wz:    n.tape.linear(part[0], n.learns[Core]),
 			wu:    n.tape.linear(n.params["gru.u"+name], n.learns[Core]),
 			known: n.tape.split(known, in.T),
-			bias:  Add(dot(row(b), w), row(n.params["gru.b"+name])),
+			bias:  Add(dot(shift, w), row(n.params["gru.b"+name])),
 		}
 	}
 	return c
@@ -169,6 +170,7 @@ func (n *net) gates(a *Node, in rolloutIn) *gru {
 func (c *gru) step(h, z *Node, t int) *Node {
 	variance := MulScalar(Add(c.sq[t], ReduceAndKeep(Square(z), ReduceSum, -1)), 1/float64(c.X()))
 	scale := Reciprocal(Sqrt(AddScalar(variance, lnEpsilon)))
+	z = Mul(z, c.gz)
 	input := func(i int) *Node {
 		g := &c.gates[i]
 		return Add(Mul(Add(g.wz.apply(z), g.known[t]), scale), g.bias)
@@ -190,27 +192,18 @@ func (n *net) predict(h, z *Node) *Node {
 }
 
 // heads returns the two logits [n] for rows [h_{t+1} ; zh_{t+1} ; a' ; f' ; e'].
-// drop, if not nil, is the dropout mask [n, H+G*C+P+P] of everything but f'.
+// drop, if not nil, is the dropout mask over these columns, 1 on those of f'.
 func (n *net) heads(h, zh, a, f, e, drop *Node) (haz, pre *Node) {
-	s := n.sizes
-	text := Concatenate([]*Node{h, zh, a, e}, 1)
+	x := Concatenate([]*Node{h, zh, a, f, e}, 1)
 	if drop != nil {
-		text = Mul(text, drop)
+		x = Mul(x, drop)
 	}
-	at := s.H + s.Z() + s.P // columns of h, zh, a'; then f', then e'
 	logit := func(name string) *Node {
-		w := n.params[name+".l1.w"]
-		wText := Concatenate([]*Node{columns(w, 0, at), columns(w, at+s.F, at+s.F+s.P)}, 1)
-		y := Add(dot(text, wText), dot(f, columns(w, at, at+s.F)))
-		y = n.activate(name+".l1", Add(y, row(n.params[name+".l1.b"])))
-		y = Add(n.linear(name+".out", y), dot(f, n.params[name+".skip.w"]))
-		return Reshape(y, y.Shape().Dim(0))
+		y := n.linear(name+".out", n.mlp(name+".l1", x))
+		return Reshape(Add(y, dot(f, n.params[name+".skip.w"])), x.Shape().Dim(0))
 	}
 	return logit("head.haz"), logit("head.pre")
 }
-
-// columns returns columns from up to, but not including, to.
-func columns(w *Node, from, to int) *Node { return SliceAxis(w, 1, AxisRange(from, to)) }
 
 // repeat stacks x [B, d] t times: the same row for every step of a run.
 func repeat(x *Node, t int) *Node {

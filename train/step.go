@@ -52,7 +52,7 @@ func (s stage) inputs(c configs.Train, z sizes, t, b int) []input {
 	if s == 2 {
 		in = append(in, input{"haz.w", []int{n}}, input{"haz.y", []int{n}}, input{"pre.w", []int{n}}, input{"pre.y", []int{n}})
 		if c.Stage2.Dropout > 0 {
-			in = append(in, input{"drop", []int{n, z.H + z.Z() + 2*z.P}})
+			in = append(in, input{"drop", []int{n, z.headIn()}})
 		}
 	}
 	return in

@@ -30,31 +30,34 @@ type cut struct {
 
 // linear is a weight [out, in] that is applied once per step inside the loop.
 type linear struct {
-	w   *Node
-	cut *cut    // nil if no gradient is wanted
-	xs  []*Node // inputs so far
+	w, wt *Node   // [out, in] and [in, out]
+	cut   *cut    // nil if no gradient is wanted
+	xs    []*Node // inputs so far
 }
 
 // linear prepares w for use inside the loop. trained says whether the parameters
 // behind w learn.
 func (t *tape) linear(w *Node, trained bool) *linear {
-	if t == nil {
-		return &linear{w: w}
-	}
 	l := &linear{w: StopGradient(w)}
-	if trained {
+	l.wt = Transpose(l.w, 0, 1)
+	if t != nil && trained {
 		l.cut = &cut{outside: w}
-		l.cut.join = func(grads []*Node) *Node {
-			return DotGeneral(rows(grads), []int{0}, nil, rows(l.xs), []int{0}, nil)
-		}
+		l.cut.join = func(grads []*Node) *Node { return outer(rows(grads), rows(l.xs)) }
 		t.cuts = append(t.cuts, l.cut)
 	}
 	return l
 }
 
-// apply returns x wᵀ for x of shape [batch, in].
+// apply returns x wᵀ for x of shape [batch, in]. On a few rows the Go backend is
+// many times faster with a right-hand side that need not be transposed, so the
+// product uses wᵀ and its gradient w.
 func (l *linear) apply(x *Node) *Node {
-	y := dot(x, l.w)
+	var dy *Node
+	in := IdentityWithCustomGradient(x, func(_, _ *Node) *Node {
+		return DotGeneral(dy, []int{1}, nil, l.w, []int{0}, nil)
+	})
+	y := DotGeneral(in, []int{1}, nil, l.wt, []int{0}, nil)
+	y = IdentityWithCustomGradient(y, func(_, v *Node) *Node { dy = v; return v })
 	if l.cut != nil {
 		l.cut.leaves = append(l.cut.leaves, y)
 		l.xs = append(l.xs, x)
@@ -132,7 +135,44 @@ func rows(blocks []*Node) *Node {
 	return Concatenate(blocks, 0)
 }
 
+// The functions below give some operations a gradient of their own. Reverse mode
+// visits nodes from the last to the first, so what it brings to the output can be
+// kept there and used at the input, where the gradient that it would have
+// computed is dropped and, being unused, never runs.
+
 // dot returns x wᵀ: x [n, in], w [out, in].
 func dot(x, w *Node) *Node {
-	return DotGeneral(x, []int{1}, nil, w, []int{1}, nil)
+	var dy *Node
+	in := IdentityWithCustomGradient(w, func(_, _ *Node) *Node { return outer(dy, x) })
+	y := DotGeneral(x, []int{1}, nil, in, []int{1}, nil)
+	return IdentityWithCustomGradient(y, func(_, v *Node) *Node { dy = v; return v })
+}
+
+// outer returns aᵀ b, [p, q] for a [n, p] and b [n, q]: the gradient of a weight.
+// Left to itself the backend transposes both.
+func outer(a, b *Node) *Node {
+	return DotGeneral(Transpose(a, 0, 1), []int{1}, nil, b, []int{0}, nil)
+}
+
+// splitColumns cuts w [n, sum of widths] into blocks of columns. The gradient puts
+// the blocks together again, where that of a slice would pad each to full width.
+func splitColumns(w *Node, widths ...int) []*Node {
+	blocks, grads := make([]*Node, len(widths)), make([]*Node, len(widths))
+	in := IdentityWithCustomGradient(w, func(_, _ *Node) *Node {
+		parts := make([]*Node, len(widths))
+		for i, g := range grads {
+			if parts[i] = g; g == nil {
+				parts[i] = ZerosLike(blocks[i])
+			}
+			grads[i] = nil // the tape differentiates twice
+		}
+		return Concatenate(parts, 1)
+	})
+	from := 0
+	for i, width := range widths {
+		b := SliceAxis(in, 1, AxisRange(from, from+width))
+		blocks[i] = IdentityWithCustomGradient(b, func(_, v *Node) *Node { grads[i] = v; return v })
+		from += width
+	}
+	return blocks
 }
