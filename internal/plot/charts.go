@@ -15,11 +15,13 @@ type Operating struct {
 	FPR, Recall float64
 }
 
+var shares = []float64{0, 0.2, 0.4, 0.6, 0.8, 1}
+
 // ROC draws recall over the false positive rate. at may be nil.
 func ROC(title string, fpr, recall []float64, at *Operating) Chart {
 	c := Chart{
 		Title: title, Width: 300, Height: 280, LegendBottom: true,
-		X: Axis{Label: "false positive rate", Max: 1}, Y: Axis{Label: "recall on unsafe runs", Max: 1},
+		X: Axis{Label: "false positive rate", Max: 1, At: shares}, Y: Axis{Label: "recall on unsafe runs", Max: 1, At: shares},
 		Series: []Series{
 			{X: []float64{0, 1}, Y: []float64{0, 1}, Color: Grey, Dashed: true},
 			{X: fpr, Y: recall, Color: Blue},
@@ -36,7 +38,7 @@ func ROC(title string, fpr, recall []float64, at *Operating) Chart {
 func Reliability(title string, predicted, observed []float64) Chart {
 	return Chart{
 		Title: title, Width: 300, Height: 280,
-		X: Axis{Label: "hazard probability given", Max: 1}, Y: Axis{Label: "share of steps that were the hazard", Max: 1},
+		X: Axis{Label: "hazard probability given", Max: 1, At: shares}, Y: Axis{Label: "share of steps that were the hazard", Max: 1, At: shares},
 		Series: []Series{
 			{X: []float64{0, 1}, Y: []float64{0, 1}, Color: Grey, Dashed: true},
 			{X: predicted, Y: observed, Color: Blue, Both: true},
@@ -69,7 +71,7 @@ func Scores(t Timeline) Chart {
 	}
 	c := Chart{
 		Title: t.Title, Width: 640, Height: 260, LegendLeft: true,
-		X: Axis{Ticks: ticks}, Y: Axis{Label: "score", Max: 1.02},
+		X: Axis{Ticks: ticks}, Y: Axis{Label: "score", Max: 1.3, At: shares}, // room for the legend
 		Series: []Series{
 			{Name: "risk S", X: xs, Y: t.Risk, Color: Blue, Both: true},
 			{Name: "hazard p", X: xs, Y: t.Hazard, Color: Orange, Both: true},
@@ -77,14 +79,14 @@ func Scores(t Timeline) Chart {
 	}
 	line := func(name string, y float64, color Color) {
 		if !math.IsInf(y, 0) && !math.IsNaN(y) {
-			c.Series = append(c.Series, Series{Name: name, X: []float64{-0.5, float64(n) - 0.5}, Y: []float64{y, y}, Color: color, Dashed: true})
+			c.Series = append(c.Series, Series{Name: name, X: []float64{-0.5, float64(n) - 0.5}, Y: []float64{y, y}, Color: color, Dashed: true, Label: true})
 		}
 	}
-	line("hold from", t.Hold, Blue)
-	line("block from", t.Block, Orange)
+	line("HOLD from here (S)", t.Hold, Blue)
+	line("BLOCK from here (p)", t.Block, Orange)
 	if t.FirstHazard >= 0 && t.FirstHazard < n {
 		x := float64(t.FirstHazard)
-		c.Series = append(c.Series, Series{Name: "first hazard", X: []float64{x, x}, Y: []float64{0, 1.02}, Color: Red})
+		c.Series = append(c.Series, Series{Name: "first hazard", X: []float64{x, x}, Y: []float64{0, 1.06}, Color: Red, Label: true})
 	}
 	return c
 }

@@ -67,13 +67,15 @@ type Series struct {
 	Dashed bool
 	Dots   bool // points instead of a line
 	Both   bool // a line with points
+	Label  bool // the name stands at the last point instead of in the legend
 }
 
 // Axis is one axis. Min and Max both 0 take the range of the data.
 type Axis struct {
 	Label    string
 	Min, Max float64
-	Ticks    []string // names of positions 0, 1, ...; nil for numbers
+	Ticks    []string  // names of positions 0, 1, ...; nil for numbers
+	At       []float64 // numbers to show; nil chooses them
 }
 
 // Chart is a chart. Zero sizes mean 420 by 280 points.
@@ -129,6 +131,18 @@ func (c Chart) SVG() ([]byte, error) {
 		p.X.Tick.Label.Rotation = math.Pi / 5
 		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YTop
 	}
+	for _, a := range []struct {
+		axis *plot.Axis
+		at   []float64
+	}{{&p.X, c.X.At}, {&p.Y, c.Y.At}} {
+		if a.at != nil {
+			var ticks plot.ConstantTicks
+			for _, v := range a.at {
+				ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
+			}
+			a.axis.Tick.Marker = ticks
+		}
+	}
 	// The range is always set: with no data, or one value, it would be infinite or empty.
 	p.X.Min, p.X.Max = limits(c.X, p.X.Min, p.X.Max)
 	p.Y.Min, p.Y.Max = limits(c.Y, p.Y.Min, p.Y.Max)
@@ -141,7 +155,7 @@ func (c Chart) SVG() ([]byte, error) {
 		h = 280
 	}
 	canvas := vgsvg.New(vg.Points(w), vg.Points(h))
-	p.Draw(draw.New(canvas))
+	p.Draw(draw.Crop(draw.New(canvas), 0, -vg.Points(10), 0, -vg.Points(6))) // the last tick labels reach beyond the axes
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
@@ -182,7 +196,18 @@ func add(p *plot.Plot, s Series) error {
 		p.Add(dots)
 		thumbs = append(thumbs, dots)
 	}
-	if s.Name != "" {
+	switch {
+	case s.Name == "":
+	case s.Label:
+		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: pts[len(pts)-1:], Labels: []string{clean(s.Name, 60)}})
+		if err != nil {
+			return err
+		}
+		labels.TextStyle[0].Color, labels.TextStyle[0].Font = inkRGB, sans(9)
+		labels.Offset = vg.Point{X: -vg.Points(6), Y: vg.Points(2)}
+		labels.TextStyle[0].XAlign, labels.TextStyle[0].YAlign = draw.XRight, draw.YBottom
+		p.Add(labels)
+	default:
 		p.Legend.Add(clean(s.Name, 60), thumbs...)
 	}
 	return nil

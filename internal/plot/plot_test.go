@@ -84,7 +84,7 @@ func TestScoresShowsThresholds(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := wellFormed(t, svg)
-	for _, want := range []string{"hold from", "block from", "0 a", "1 b"} {
+	for _, want := range []string{"HOLD from", "BLOCK from", "0 a", "1 b"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)
 		}
