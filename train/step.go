@@ -103,9 +103,21 @@ func newStepper(be compute.Backend, cfg configs.Config, d Dims, st stage, t, b i
 		}
 		s.batch = append(s.batch, x)
 	}
-	exec, err := NewExec(be, func(nodes []*Node) []*Node {
-		tp := &tape{}
-		n := newNet(cfg.Model, d, tp, learns, sampled)
+	exec, err := NewExec(be, s.graph(cfg, d, st, t, learns, sampled, func() *tape { return &tape{} }))
+	if err != nil {
+		return nil, fmt.Errorf("train: build the graph of stage %d: %w", st, err)
+	}
+	s.exec = exec
+	return s, nil
+}
+
+// graph returns the function that builds the graph: parameters and batch in, the
+// loss terms and one gradient per trained parameter out.
+func (s *stepper) graph(cfg configs.Config, d Dims, st stage, t int, learns map[Group]bool,
+	sample func(p, u *Node) *Node, newTape func() *tape) func([]*Node) []*Node {
+	return func(nodes []*Node) []*Node {
+		tp := newTape()
+		n := newNet(cfg.Model, d, tp, learns, sample)
 		for i, p := range s.params {
 			n.params[p.Name] = nodes[i]
 		}
@@ -119,12 +131,7 @@ func newStepper(be compute.Backend, cfg configs.Config, d Dims, st stage, t, b i
 			wanted[i] = nodes[at]
 		}
 		return append([]*Node{Stack(terms, 0)}, tp.gradients(terms[0], wanted)...)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("train: build the graph of stage %d: %w", st, err)
 	}
-	s.exec = exec
-	return s, nil
 }
 
 // loss returns the terms of stage.metricNames; the first is the loss.

@@ -15,7 +15,7 @@ import (
 // sum(border * stopGradient(gradient at the border)), which is the chain rule
 // across the cut.
 //
-// A nil tape cuts nothing, for graphs that are never differentiated.
+// A nil tape cuts nothing: plain reverse mode, or a graph without gradients.
 type tape struct {
 	cuts []*cut
 }
@@ -38,7 +38,10 @@ type linear struct {
 // linear prepares w for use inside the loop. trained says whether the parameters
 // behind w learn.
 func (t *tape) linear(w *Node, trained bool) *linear {
-	l := &linear{w: StopGradient(w)}
+	l := &linear{w: w}
+	if t != nil {
+		l.w = StopGradient(w)
+	}
 	l.wt = Transpose(l.w, 0, 1)
 	if t != nil && trained {
 		l.cut = &cut{outside: w}
@@ -88,6 +91,9 @@ func (t *tape) split(x *Node, n int) []*Node {
 
 // gradients returns d loss / d p for every p of params.
 func (t *tape) gradients(loss *Node, params []*Node) []*Node {
+	if t == nil {
+		return Gradient(loss, params...)
+	}
 	wanted := append([]*Node(nil), params...)
 	for _, c := range t.cuts {
 		wanted = append(wanted, c.leaves...)

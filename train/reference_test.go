@@ -1,0 +1,262 @@
+package train
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dreamguard/dreamguard/data"
+)
+
+// reference is the forward pass of docs/reference/model.md written down term by
+// term in float64, one row at a time, sharing no code with the graph.
+type reference struct {
+	w *Weights
+	s sizes
+}
+
+func (r reference) v(name string) []float64 {
+	raw := r.w.Value(name)
+	if raw == nil {
+		panic("no tensor " + name)
+	}
+	out := make([]float64, len(raw))
+	for i, x := range raw {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func wide(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func join(parts ...[]float64) []float64 {
+	var out []float64
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+// matvec is W x, W [out, in].
+func matvec(w, x []float64) []float64 {
+	out := make([]float64, len(w)/len(x))
+	for i := range out {
+		for j, v := range x {
+			out[i] += w[i*len(x)+j] * v
+		}
+	}
+	return out
+}
+
+func plus(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] + b[i]
+	}
+	return out
+}
+
+func mapped(a []float64, f func(float64) float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = f(a[i])
+	}
+	return out
+}
+
+func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func layerNorm(x, g, b []float64) []float64 {
+	var mean, variance float64
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x))
+	}
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = g[i]*(v-mean)/math.Sqrt(variance+1e-5) + b[i]
+	}
+	return out
+}
+
+func (r reference) linear(name string, x []float64) []float64 {
+	return plus(matvec(r.v(name+".w"), x), r.v(name+".b"))
+}
+
+func (r reference) mlp(name string, x []float64) []float64 {
+	y := layerNorm(r.linear(name, x), r.v(name+".ln.g"), r.v(name+".ln.b"))
+	return mapped(y, func(v float64) float64 { return v * sigmoid64(v) })
+}
+
+// latent is the runtime's z: mixed probabilities, or the one-hot mode.
+func (r reference) latent(logits []float64) []float64 {
+	out := make([]float64, len(logits))
+	for g := range r.s.G {
+		l := logits[g*r.s.C : (g+1)*r.s.C]
+		var sum float64
+		best := 0
+		for c, v := range l {
+			sum += math.Exp(v)
+			if v > l[best] {
+				best = c
+			}
+		}
+		for c, v := range l {
+			out[g*r.s.C+c] = (1-r.w.Model.UniformMix)*math.Exp(v)/sum + r.w.Model.UniformMix/float64(r.s.C)
+			if r.w.Model.Latent == "mode" {
+				out[g*r.s.C+c] = 0
+			}
+		}
+		if r.w.Model.Latent == "mode" {
+			out[g*r.s.C+best] = 1
+		}
+	}
+	return out
+}
+
+func (r reference) gru(h, x []float64) []float64 {
+	x = layerNorm(x, r.v("gru.ln.g"), r.v("gru.ln.b"))
+	in := func(gate string) []float64 { return plus(matvec(r.v("gru.w"+gate), x), r.v("gru.b"+gate)) }
+	reset := mapped(plus(in("r"), matvec(r.v("gru.ur"), h)), sigmoid64)
+	update := mapped(plus(in("u"), matvec(r.v("gru.uu"), h)), sigmoid64)
+	recurrent := plus(matvec(r.v("gru.un"), h), r.v("gru.bm"))
+	out := make([]float64, len(h))
+	for i, n := range in("n") {
+		n = math.Tanh(n + reset[i]*recurrent[i])
+		out[i] = (1-update[i])*n + update[i]*h[i]
+	}
+	return out
+}
+
+func (r reference) run(x *Example) (haz, pre []float64) {
+	d, f := r.s.D, r.s.F
+	task := r.mlp("adapt.e", wide(x.Task))
+	h := mapped(r.linear("init", task), math.Tanh)
+	mean, scale := r.v("feat.mean"), r.v("feat.scale")
+	for t := range x.Steps {
+		obs := r.v("obs.none")
+		if t > 0 && x.HasResult[t-1] {
+			obs = r.mlp("adapt.o", wide(x.Results[(t-1)*d:t*d]))
+		}
+		z := r.latent(r.linear("post.out", r.mlp("post.l1", join(h, obs))))
+		call := r.mlp("adapt.a", wide(x.Calls[t*d:(t+1)*d]))
+		feat := wide(x.Features[t*f : (t+1)*f])
+		for i := range feat {
+			feat[i] = min(max((feat[i]-mean[i])/scale[i], -8), 8)
+		}
+		h = r.gru(h, join(z, call, feat))
+		zh := r.latent(r.linear("prior.out", r.mlp("prior.l1", h)))
+		logit := func(name string) float64 {
+			y := r.linear(name+".out", r.mlp(name+".l1", join(h, zh, call, feat, task)))
+			return y[0] + matvec(r.v(name+".skip.w"), feat)[0]
+		}
+		haz, pre = append(haz, logit("head.haz")), append(pre, logit("head.pre"))
+	}
+	return haz, pre
+}
+
+// randomise gives every tensor values, so that no term hides behind a zero.
+func randomise(w *Weights) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for i, p := range w.params {
+		sd := 0.3
+		if len(p.Shape) == 2 {
+			sd = 1 / math.Sqrt(float64(p.Shape[1]))
+		}
+		for k := range w.values[i] {
+			w.values[i][k] += float32(rng.NormFloat64() * sd)
+		}
+		if p.Name == "feat.scale" {
+			for k, v := range w.values[i] {
+				w.values[i][k] = float32(math.Abs(float64(v))) + 0.1
+			}
+		}
+	}
+}
+
+func TestLogitsAgreeWithReference(t *testing.T) {
+	for _, latent := range []string{"probabilities", "mode"} {
+		cfg, dims := testConfig(), testDims()
+		cfg.Model.Latent = latent
+		w, err := newWeights(cfg.Model, dims, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		randomise(w)
+		// More runs than one evaluation batch and lengths over several chunks.
+		xs := testExamples(evalBatch+9, dims, nil, 1, 8, 9, 30, 4)
+		ev, err := NewEvaluator(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ev.Logits(context.Background(), xs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref := reference{w, w.sizes()}
+		var spread float64
+		for i := range xs {
+			haz, pre := ref.run(&xs[i])
+			for step := range haz {
+				spread = max(spread, math.Abs(haz[step]-haz[0]))
+				for _, c := range []struct {
+					name string
+					got  float32
+					want float64
+				}{{"hazard", got[i].Hazard[step], haz[step]}, {"prefix", got[i].Prefix[step], pre[step]}} {
+					if math.Abs(float64(c.got)-c.want) > 1e-5*(1+math.Abs(c.want)) {
+						t.Errorf("%s: %s step %d: %s logit %g, reference %g", latent, xs[i].ID, step, c.name, c.got, c.want)
+					}
+				}
+			}
+		}
+		if spread < 0.1 {
+			t.Errorf("%s: logits vary by %g only: the test compares nothing", latent, spread)
+		}
+	}
+}
+
+// Nothing that comes back after a call may change its logits.
+func TestLogitsIgnoreTheFuture(t *testing.T) {
+	cfg, dims := testConfig(), testDims()
+	w, err := newWeights(cfg.Model, dims, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	randomise(w)
+	ev, err := NewEvaluator(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	xs := testExamples(1, dims, func(x *Example) { x.Label, x.Hazard = data.Safe, -1 }, 12)
+	before, err := ev.Logits(context.Background(), xs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = 6
+	for i := now * dims.D; i < len(xs[0].Results); i++ {
+		xs[0].Results[i] = 9
+	}
+	for i := (now + 1) * dims.D; i < len(xs[0].Calls); i++ {
+		xs[0].Calls[i] = -9
+	}
+	after, err := ev.Logits(context.Background(), xs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := range 12 {
+		same := before[0].Hazard[step] == after[0].Hazard[step] && before[0].Prefix[step] == after[0].Prefix[step]
+		if same != (step <= now) {
+			t.Errorf("step %d: unchanged is %v after changing what follows step %d", step, same, now)
+		}
+	}
+}
