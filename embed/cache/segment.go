@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -239,20 +238,6 @@ func statSegment(path string) (*os.File, int, error) {
 		return nil, 0, err
 	}
 	return f, int(info.Size()), nil
-}
-
-// readAll is mapFile where memory mapping is not available.
-func readAll(path string) ([]byte, func() error, error) {
-	f, size, err := statSegment(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close() // read only: nothing to lose
-	data := make([]byte, size)
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
-	}
-	return data, func() error { return nil }, nil
 }
 
 // escapeGlob quotes the characters that filepath.Glob gives a meaning to.
