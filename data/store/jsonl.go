@@ -1,0 +1,95 @@
+package store
+
+import (
+	"compress/flate"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/lines"
+)
+
+type jsonl struct {
+	r      *lines.Reader
+	closer io.Closer // the gzip reader, if there is one
+}
+
+func newJSONL(r io.Reader, c io.Closer) *jsonl {
+	return &jsonl{r: lines.NewReader(r, lines.Max), closer: c}
+}
+
+func (j *jsonl) unit() string { return "line" }
+func (j *jsonl) at() int      { return j.r.Line() }
+
+func (j *jsonl) Close() error {
+	if j.closer == nil {
+		return nil
+	}
+	return j.closer.Close()
+}
+
+func (j *jsonl) next() (*data.Trajectory, error) {
+	line, err := j.r.Next()
+	if err != nil {
+		var corrupt flate.CorruptInputError
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt) {
+			return nil, fmt.Errorf("the gzip file is cut short or damaged: %w", err)
+		}
+		return nil, err // io.EOF as it is
+	}
+	if c := firstByte(line); c != '{' {
+		return nil, fmt.Errorf("%w: a line starts with %q, not with {; use import for other formats", ErrFormat, c)
+	}
+	t := new(data.Trajectory)
+	if err := json.Unmarshal(line, t); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("is not valid JSON at byte %d: %w", syntax.Offset, err)
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+func firstByte(line []byte) byte {
+	for _, c := range line {
+		if c != ' ' && c != '\t' {
+			return c
+		}
+	}
+	return 0
+}
+
+func writeJSONL(w io.Writer, seq iter.Seq2[*data.Trajectory, error]) error {
+	for t, err := range seq {
+		if err != nil {
+			return err
+		}
+		// MarshalJSON directly: json.Marshal would escape HTML in its output.
+		b, err := t.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("%.200q: %w", t.ID, err)
+		}
+		if len(b) > lines.Max {
+			return fmt.Errorf("%.200q: %w", t.ID, tooLarge(len(b)))
+		}
+		if _, err := w.Write(append(b, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeGzip leaves name and time out of the header, so that equal content
+// gives equal bytes.
+func writeGzip(w io.Writer, seq iter.Seq2[*data.Trajectory, error]) error {
+	z := gzip.NewWriter(w)
+	if err := writeJSONL(z, seq); err != nil {
+		return err
+	}
+	return z.Close()
+}
