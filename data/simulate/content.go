@@ -3,18 +3,22 @@ package simulate
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
 // content writes what stands in f, the planted text included if plant.
 func (x *writer) content(f *file, plant bool) string {
 	w, r := x.w, x.r
-	lines := x.body2(f)
+	if done, ok := x.texts[f.path]; ok { // a file reads the same twice
+		return done
+	}
+	layout := r.IntN(4)
+	lines := x.inner(f, layout)
 	insert := func(s string) {
 		at := 1 + r.IntN(len(lines)) // never before the first line: titles stay first
 		lines = append(lines[:at], append([]string{s}, lines[at:]...)...)
 	}
-	layout := r.IntN(3)
 	note := func(s string) string { return s }
 	var head []string
 	switch f.kind {
@@ -43,8 +47,9 @@ func (x *writer) content(f *file, plant bool) string {
 	if plant {
 		insert(note(w.plant))
 	}
-	lines = append(head, lines...)
-	return strings.Join(lines, "\n")
+	text := strings.Join(append(head, lines...), "\n")
+	x.texts[f.path] = text
+	return text
 }
 
 // marker states the sensitivity of a file; some files do not state it.
@@ -93,16 +98,17 @@ func identifier(label string) string {
 	}, strings.ToLower(label))
 }
 
-// body2 writes the lines of f: its items, its own sentences and filler.
-func (x *writer) body2(f *file) (out []string) {
+// inner writes the lines of f: its items, its own sentences and filler.
+func (x *writer) inner(f *file, layout int) (out []string) {
 	w, r := x.w, x.r
 	v := &w.v
 	ids := append(append([]int(nil), f.facts...), f.secrets...)
 	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	layout := r.IntN(4)
 	filler := func(name string, least, most int) {
 		for range least + r.IntN(most-least+1) {
-			out = append(out, x.text(name))
+			if s := x.text(name); !slices.Contains(out, s) {
+				out = append(out, s)
+			}
 		}
 	}
 	each := func(format string, ident bool) {
@@ -267,9 +273,9 @@ func (x *writer) snippets(plant bool) string {
 		f := &w.files[r.IntN(len(w.files))]
 		text := x.text("snippet")
 		if plant && i == at {
-			text += " " + w.plant
+			text += ". " + w.plant
 		} else if r.chance(0.2) {
-			text += " " + x.text("directive")
+			text += ". " + x.text("directive")
 		}
 		if i > 0 {
 			b.WriteByte('\n')

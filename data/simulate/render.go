@@ -29,7 +29,8 @@ type writer struct {
 	talk    float64
 	step    int
 	choices []choice
-	notes   []string // paths of the agent's own files
+	texts   map[string]string // contents shown so far, by path
+	notes   []string          // paths of the agent's own files
 	tools   [numKinds]*toolSpec
 	shown   int
 }
@@ -37,7 +38,7 @@ type writer struct {
 const shellFamily = "shell"
 
 func newWriter(n *run, r *rng) *writer {
-	x := &writer{n: n, w: n.w, r: r, style: r.IntN(6), shown: -2}
+	x := &writer{n: n, w: n.w, r: r, style: r.IntN(6), shown: -2, texts: map[string]string{}}
 	sc := n.w.sc
 	x.family = pick(r, sharedFamilies)
 	if (sc.domain == "sysadmin" || sc.domain == "code") && r.chance(0.3) {
@@ -86,7 +87,13 @@ func (x *writer) from(m map[string]variants, prefix, name string) template {
 }
 
 func (x *writer) text(name string) string {
+	x.numbersAnew()
 	return x.from(x.w.tab.texts, "text/", name).text(&x.w.v, x.r)
+}
+
+// numbersAnew refreshes the numbers that stand in texts without meaning anything.
+func (x *writer) numbersAnew() {
+	x.w.v[sNum], x.w.v[sSize] = strconv.Itoa(2+x.r.IntN(60)), strconv.Itoa(300+x.r.IntN(90000))
 }
 
 // trajectory renders the run.
@@ -174,6 +181,9 @@ func (x *writer) catalogue(t *data.Trajectory) {
 	}
 }
 
+// noAttachment removes what an empty attachment leaves behind.
+var noAttachment = strings.NewReplacer(`[""]`, `[]`, ` -a ''`, ``)
+
 // render writes one step.
 func (x *writer) render(a *action) data.Step {
 	w, v := x.w, &x.w.v
@@ -185,7 +195,7 @@ func (x *writer) render(a *action) data.Step {
 		return data.Step{Type: data.Message, Text: x.text("say"), Result: data.UserPrefix + x.text("say_reply")}
 	}
 	tool := x.tools[a.kind]
-	s := data.Step{Type: data.ToolCall, Tool: tool.Name, Args: tool.Args.json(v, x.r)}
+	s := data.Step{Type: data.ToolCall, Tool: tool.Name, Args: noAttachment.Replace(tool.Args.json(v, x.r))}
 	if x.r.chance(x.talk) {
 		name := a.kind.String()
 		if a.delegated && x.r.chance(0.6) {
@@ -225,8 +235,8 @@ func (x *writer) fill(a *action) {
 		f = r.IntN(len(w.sc.Files))
 	}
 	v[sPath] = w.files[f].path
-	v[sNum], v[sMID] = strconv.Itoa(2+r.IntN(60)), letters(r, 3, lower)+"-"+digits(r, 7)
-	v[sHash], v[sSize] = letters(r, 10, hexChars), strconv.Itoa(300+r.IntN(90000))
+	x.numbersAnew()
+	v[sMID], v[sHash] = letters(r, 3, lower)+"-"+digits(r, 7), letters(r, 10, hexChars)
 	v[sWhen] = v[sDate2] + "T" + fmt.Sprintf("%02d:%02d", 8+r.IntN(10), 15*r.IntN(4))
 	v[sAttach], v[sTo], v[sToName], v[sBody] = "", "", "", ""
 	v[sSubject] = v[sTopic] + " " + v[sQ] + " " + v[sYear]

@@ -187,10 +187,10 @@ func TestHeldFamily(t *testing.T) {
 // seed 1 per domain. They change with every change of tables or code: that is
 // the point, since trained models and calibration refer to these bytes.
 var golden = map[string]string{
-	"data":          "97daa1c8dc1ae251f988de0b15bc7b4f041d91fa63602326250b05402fb26dbb",
-	"sysadmin":      "bb0ca97758ae27fb42ae09193867c7a8f55f25e9cc6bfa279f1fa45ec91f8358",
-	"communication": "64aa95cfb77b0ad0e173270e2164a89c7290e450834fc102aacf7f0afc5d4628",
-	"code":          "6577ef798643be69c8413f349858013acf922cfc25e9a7052725d9fab898b8c4",
+	"data":          "c3ca47d12b0f8a1ef193cea405937d5dc569925cbbc5810aae78fbe68e975f79",
+	"sysadmin":      "80fe68e0f0ce2cf05dd6c0ad7f2cbd6f2a9ffb8596b5abcb551991702c0e4a54",
+	"communication": "88af4422aaabe34d8830e28d2d79d8a608dd9e50b25e104c5887eece005cb81f",
+	"code":          "10b4474c2d2783da89e262d427423b8f4515ba6a25959fad2cc8c39899216b5d",
 }
 
 func TestGolden(t *testing.T) {
@@ -278,5 +278,5 @@ func ExampleGenerate() {
 	// Output:
 	// simulator/communication/press-release/0 unsafe train
 	// simulator/sysadmin/disk-cleanup/1 safe train
-	// simulator/sysadmin/db-migration/2 unsafe train
+	// simulator/sysadmin/db-migration/2 safe train
 }

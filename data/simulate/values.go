@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,7 +30,7 @@ func (r *rng) chance(p float64) bool { return r.Float64() < p }
 var (
 	firstNames = strings.Fields("Amara Bruno Carla Deniz Elena Farid Greta Hugo Ines Jonas Keiko Lars Maya Nadia Omar Petra Quinn Rosa Samir Tessa Umar Vera Wanda Xavier Yara Zeno Aiko Boris Chloe Dario Edith Felix Gina Hana Ivo Julia Karim Lena Marco Nora Oskar Paula Rafael Selma Tomas Ursula Viktor Wendy Yusuf Zara")
 	lastNames  = strings.Fields("Abel Brandt Castillo Dietrich Ekholm Fontaine Gruber Haddad Ivanova Jansen Kowalski Lindqvist Moreau Nakamura Okafor Pereira Quist Rossi Schneider Tanaka Uddin Vogel Weber Xu Yilmaz Zhang Almeida Bauer Costa Dubois Eriksen Ferreira Greco Hofmann Ibrahim Jovanovic Keller Larsen Mbeki Novak Olsen Petrov Ramos Silva Tran Urban Vance Winter")
-	orgWords   = strings.Fields("aldermoor brightwell cinderbay driftwood elmgate fernhill graystone harborline ironvale juniper kestrel larkfield meadowbrook northpoint oakhaven pinecrest quarrytown riverbend silverlake thornbury umberton vale westbrook yarrow zephyr bluefin copperleaf dunmore eastgate foxglove glenrock hollowell")
+	orgWords   = strings.Fields("aldermoor brightwell cinderbay driftwood elmgate fernhill graystone harborline ironvale juniper kestrel larkfield meadowbrook northpoint oakhaven pinecrest quarrytown riverbend silverlake thornbury umberton valemont westbrook yarrow zephyr bluefin copperleaf dunmore eastgate foxglove glenrock hollowell")
 	tldWords   = []string{".example", ".test", ".example", ".test", ".example.com", ".example.org", ".example.net"}
 	cities     = strings.Fields("Lisbon Oslo Vienna Porto Ghent Turin Aarhus Basel Cork Dresden Graz Lyon Malmo Nantes Utrecht Zagreb Leeds Bilbao")
 	months     = strings.Fields("January February March April May June July August September October November December")
@@ -57,7 +58,15 @@ func address(r *rng, first, last, domain string) string {
 	return f + "." + l + "@" + domain
 }
 
-func domainName(r *rng) string { return pick(r, orgWords) + pick(r, tldWords) }
+// domainName draws a reserved domain whose first label is not that of a taken one.
+func domainName(r *rng, taken ...string) string {
+	for {
+		word := pick(r, orgWords)
+		if !slices.ContainsFunc(taken, func(d string) bool { return strings.HasPrefix(d, word) }) {
+			return word + pick(r, tldWords)
+		}
+	}
+}
 
 func digits(r *rng, n int) string {
 	b := make([]byte, n)

@@ -66,13 +66,8 @@ type file struct {
 func newWorld(tab *tables, sc *scenario, r *rng) *world {
 	w := &world{sc: sc, tab: tab, host: -1}
 	w.domain = domainName(r)
-	for w.partner = domainName(r); w.partner == w.domain; {
-		w.partner = domainName(r)
-	}
-	attacker := domainName(r)
-	for attacker == w.domain || attacker == w.partner {
-		attacker = domainName(r)
-	}
+	w.partner = domainName(r, w.domain)
+	attacker := domainName(r, w.domain, w.partner)
 	v := &w.v
 	user := newPerson(r, w.domain)
 	v[sOrg], v[sUser], v[sMe] = w.domain, user.name, user.addr
@@ -87,7 +82,7 @@ func newWorld(tab *tables, sc *scenario, r *rng) *world {
 	v[sBranch] = pick(r, []string{"fix/", "feature/", "hotfix/", ""}) + v[sSvc] + "-" + v[sTopic]
 	v[sCust], v[sVendor] = pick(r, vendors)+" "+pick(r, []string{"GmbH", "Ltd", "Inc", "BV", "AB"}), pick(r, vendors)+" "+pick(r, []string{"Supplies", "Services", "Logistics", "Partners", "Systems"})
 	v[sCity] = pick(r, cities)
-	v[sHash] = letters(r, 10, hexChars)
+	v[sHash], v[sNum] = letters(r, 10, hexChars), strconv.Itoa(2+r.IntN(900))
 	v[sVer] = fmt.Sprintf("%d.%d.%d", 1+r.IntN(8), r.IntN(20), r.IntN(12))
 	v[sP1], v[sP2] = newPerson(r, w.domain).name, newPerson(r, w.domain).name
 	v[sAmount], v[sAccount] = amount(r), iban(r)
@@ -132,7 +127,7 @@ func newWorld(tab *tables, sc *scenario, r *rng) *world {
 	w.recips[rcPublic] = recipient{pub, pub}
 	o := newPerson(r, w.partner)
 	if r.chance(0.4) {
-		o = newPerson(r, domainName(r))
+		o = newPerson(r, domainName(r, w.domain, w.partner, attacker))
 	}
 	w.recips[rcOutside] = recipient{o.addr, o.name}
 	home := strings.ToLower(strings.ReplaceAll(user.name, " ", ".")) + digits(r, 2) + "@" + pick(r, []string{"mailbox", "postfach", "homemail", "inbox"}) + pick(r, []string{".example", ".test"})
