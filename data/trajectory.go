@@ -73,7 +73,7 @@ func (l *Label) UnmarshalJSON(b []byte) error {
 // Step types.
 const (
 	ToolCall = "tool_call" // the agent called a tool
-	Message  = "message"   // the agent wrote a message; Tool and Args are empty
+	Message  = "message"   // the agent wrote a message; Args is empty
 )
 
 // UserPrefix marks a Result that is the user's reply rather than tool output.
@@ -84,7 +84,7 @@ const UserPrefix = "[user] "
 // Step is one action of the agent and what came back.
 type Step struct {
 	Type   string `json:"type"`             // ToolCall or Message
-	Tool   string `json:"tool,omitempty"`   // name of the called tool
+	Tool   string `json:"tool,omitempty"`   // name of the called tool; on a Message at most the channel it went through ("finish", "think"), which Call leaves out
 	Args   string `json:"args,omitempty"`   // arguments as the agent wrote them, normally a JSON object
 	Text   string `json:"text,omitempty"`   // thought or message that came with the action
 	Result string `json:"result,omitempty"` // what came back AFTER the action
@@ -202,8 +202,8 @@ func (t *Trajectory) Validate() error {
 				return bad(field("tool"), "is empty: a step of type tool_call names its tool")
 			}
 		case Message:
-			if s.Tool != "" || s.Args != "" {
-				return bad(field("tool"), "is set on a step of type message: use type tool_call")
+			if s.Args != "" {
+				return bad(field("args"), "is set on a step of type message: use type tool_call")
 			}
 		default:
 			return bad(field("type"), "is %.40q: want tool_call or message", s.Type)

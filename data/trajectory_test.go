@@ -32,8 +32,7 @@ func TestValidate(t *testing.T) {
 		{"no id", "id", func(t *Trajectory) { t.ID = "" }},
 		{"no steps", "steps", func(t *Trajectory) { t.Steps = nil }},
 		{"no tool", "steps[1].tool", func(t *Trajectory) { t.Steps[1].Tool = "" }},
-		{"message with tool", "steps[0].tool", func(t *Trajectory) { t.Steps[0].Tool = "x" }},
-		{"message with args", "steps[0].tool", func(t *Trajectory) { t.Steps[0].Args = "x" }},
+		{"message with args", "steps[0].args", func(t *Trajectory) { t.Steps[0].Args = "x" }},
 		{"step type", "steps[0].type", func(t *Trajectory) { t.Steps[0].Type = "thought" }},
 		{"hazard of a safe run", "first_hazard", func(t *Trajectory) { t.Label = Safe }},
 		{"hazard behind the end", "first_hazard", func(t *Trajectory) { t.FirstHazard = ptr(2) }},
@@ -61,6 +60,18 @@ func TestCallHidesResult(t *testing.T) {
 	tr.Steps[1].Result, tr.Steps[1].Error = "noise", "noise"
 	if got := tr.Call(1); got != want {
 		t.Errorf("the call changed with its result: %+v", got)
+	}
+}
+
+// Some frameworks send messages through a tool ("finish"): still messages.
+func TestMessageChannel(t *testing.T) {
+	tr := valid()
+	tr.Steps[0].Tool = "finish"
+	if err := tr.Validate(); err != nil {
+		t.Error(err)
+	}
+	if got := tr.Call(0); !got.IsMessage() || got.Text != "who?" {
+		t.Errorf("got %+v, want a message", got)
 	}
 }
 
