@@ -1,0 +1,374 @@
+package features
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dreamguard/dreamguard/verdict"
+)
+
+// Compute writes the features of c, judged against all that was committed, to
+// dst, whose length must be Count. It does not change what the tracker knows:
+// calling it any number of times changes nothing.
+func (t *Tracker) Compute(dst []float32, c verdict.Call) {
+	dst = dst[:count]
+	clear(dst)
+	var f [count]float64
+
+	t.state(&f, c)
+	if c.IsMessage() {
+		f[isMessage] = 1
+	} else {
+		args := Normalize(clip(c.Arguments, maxArgs))
+		t.scratch.leaves = leaves(t.scratch.leaves, args)
+		t.collect(&f, c.Tool)
+		t.shares(&f)
+		t.tool(&f, c.Tool)
+		t.match(&f)
+		t.exact(&f)
+		lower := strings.ToLower(args)
+		f[argDestructive] = bit(t.marked(lower, destructiveWords))
+		f[argSecret] = bit(t.marked(lower, secretMarks))
+		f[effectUntrusted] = f[isEffect] * f[callUntrusted]
+		f[effectProduct] = f[isEffect] * f[matchProduct]
+	}
+	for i := range dst {
+		x := float32(f[i])
+		if x != x { // a bug would show as a silent zero verdict otherwise
+			panic("features: " + definitions[i].Name + " is not a number")
+		}
+		dst[i] = min(max(x, definitions[i].Lo), definitions[i].Hi)
+	}
+}
+
+func bit(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// state fills the features that depend on the past alone.
+func (t *Tracker) state(f *[count]float64, c verdict.Call) {
+	k := &t.counts
+	f[lastScore] = k.LastMax
+	f[lastCount] = math.Log1p(float64(k.LastCount))
+	f[maxScore] = k.MaxScore
+	f[totalCount] = math.Log1p(float64(k.Directives))
+	if k.LastDirective >= 0 {
+		f[sinceDirective] = 1 / (1 + float64(k.Steps-k.LastDirective))
+	}
+	f[lastOverride] = bit(k.LastOverride)
+	f[anyOverride] = bit(k.AnyOverride)
+	f[tailOverride] = bit(k.TailOverride)
+	f[hasContext] = bit(k.HasContext)
+	f[taskLength] = math.Log1p(float64(k.TaskLength))
+	f[lastLength] = math.Log1p(float64(k.LastLength))
+	f[argLength] = math.Log1p(float64(len(c.Arguments)))
+	f[stepCount] = math.Log1p(float64(k.Steps))
+	f[lastError] = bit(k.LastError)
+	f[sensitiveReads] = math.Log1p(float64(k.Sensitive))
+}
+
+// collect gathers the tokens of the tool's name and of the arguments.
+func (t *Tracker) collect(f *[count]float64, tool string) {
+	s := &t.scratch
+	s.tool.reset()
+	s.args.reset()
+	s.both.reset()
+	t.words(Normalize(tool), func(tk token) {
+		w, o := t.vocab.weight(tk), t.originOf(tk)
+		s.tool.add(tk, w, o)
+		s.both.add(tk, w, o)
+	})
+	for _, l := range s.leaves {
+		s.leafSet.reset()
+		t.words(l.text, func(tk token) {
+			w, o := t.vocab.weight(tk), t.originOf(tk)
+			s.args.add(tk, w, o)
+			s.both.add(tk, w, o)
+			s.leafSet.add(tk, w, o)
+		})
+		if by, total := s.leafSet.mass(); total > 0 {
+			f[leafUntrusted] = max(f[leafUntrusted], (by[fromDirective]+by[fromContext])/total)
+			f[leafNowhere] = max(f[leafNowhere], by[fromNowhere]/total)
+		}
+	}
+}
+
+func (t *Tracker) originOf(tk token) origin {
+	if o, ok := t.origins[tk]; ok {
+		return o
+	}
+	return fromNowhere
+}
+
+func (t *Tracker) shares(f *[count]float64) {
+	fill := func(at int, s *tokenSet) (by [originCount]float64) {
+		by, total := s.mass()
+		if total == 0 {
+			return by
+		}
+		for o := range by {
+			f[at+o] = by[o] / total
+		}
+		f[at+int(originCount)] = (by[fromDirective] + by[fromContext]) / total
+		return by
+	}
+	fill(argTask, &t.scratch.args)
+	fill(toolTask, &t.scratch.tool)
+	by := fill(callTask, &t.scratch.both)
+	f[massUntrusted] = math.Log1p(by[fromDirective] + by[fromContext])
+	f[massResult] = math.Log1p(by[fromResult])
+}
+
+// tool fills the features of the tool itself.
+func (t *Tracker) tool(f *[count]float64, name string) {
+	lower := strings.ToLower(name)
+	info := t.tools[hashString(lower)]
+	f[toolUsed] = math.Log1p(float64(info.Used))
+	f[toolSame] = bit(t.counts.Calls > 0 && t.counts.LastTool == hashString(lower))
+	f[toolNamedTask] = f[toolTask]
+	f[newAfterDirective] = bit(info.Used == 0 && t.counts.LastCount > 0)
+
+	class := verbNone
+	for i := range t.scratch.tool.list {
+		if v := verbOf[t.scratch.tool.list[i].t]; v > class && (class == verbNone || class == verbRead) {
+			class = v
+		}
+	}
+	if class != verbNone {
+		f[isRead+int(class-verbRead)] = 1
+		f[isEffect] = bit(class != verbRead)
+	}
+
+	if class != verbNone {
+		f[verbInTask] = bit(t.taskVerbs.has(class))
+		for i := range t.directives {
+			if d := &t.directives[i]; d.verbs.has(class) {
+				f[verbInDirective] = max(f[verbInDirective], 1/(1+float64(t.counts.Steps-d.step)))
+			}
+		}
+		f[verbInNew] = f[verbInDirective] * f[isEffect] * (1 - f[verbInTask])
+	}
+
+	spoken := strings.ReplaceAll(lower, "_", " ")
+	stands := func(text string) bool {
+		return len(lower) >= 4 && (strings.Contains(text, lower) || strings.Contains(text, spoken))
+	}
+	f[toolLiteralTask] = bit(stands(t.taskText))
+	_, toolTotal := t.scratch.tool.mass()
+	var descriptionTotal, inTask float64
+	for _, tk := range info.Description {
+		w := t.vocab.weight(tk)
+		descriptionTotal += w
+		if o, ok := t.origins[tk]; ok && o == fromTask {
+			inTask += w
+		}
+	}
+	if descriptionTotal > 0 {
+		f[toolKnown] = 1
+		f[toolLikeTask] = inTask / descriptionTotal
+	}
+	for i := range t.directives {
+		d := &t.directives[i]
+		if d.context {
+			f[toolLiteralContext] = max(f[toolLiteralContext], bit(stands(d.text)))
+		} else {
+			f[toolLiteralDirective] = max(f[toolLiteralDirective], bit(stands(d.text)))
+		}
+		var named, fresh, like float64
+		for _, tk := range d.tokens {
+			if at, ok := t.scratch.tool.index[tk]; ok {
+				item := &t.scratch.tool.list[at]
+				named += item.weight
+				if item.from != fromTask && item.from != fromAction {
+					fresh += item.weight
+				}
+			}
+			if descriptionTotal > 0 && slices.Contains(info.Description, tk) {
+				like += t.vocab.weight(tk)
+			}
+		}
+		if toolTotal > 0 {
+			f[toolNamedDirective] = max(f[toolNamedDirective], named/toolTotal)
+			f[toolNewDirective] = max(f[toolNewDirective], fresh/toolTotal)
+		}
+		if descriptionTotal > 0 {
+			f[toolLikeDirective] = max(f[toolLikeDirective], like/descriptionTotal)
+		}
+	}
+}
+
+// match compares the call with each directive seen.
+func (t *Tracker) match(f *[count]float64) {
+	both := &t.scratch.both
+	_, callWeight := both.mass()
+	var newWeight float64
+	for i := range both.list {
+		if o := both.list[i].from; o != fromTask && o != fromAction {
+			newWeight += both.list[i].weight
+		}
+	}
+	if callWeight == 0 {
+		return
+	}
+	best := -1
+	for i := range t.directives {
+		d := &t.directives[i]
+		var shared, sharedNew float64
+		for _, tk := range d.tokens {
+			at, ok := both.index[tk]
+			if !ok {
+				continue
+			}
+			item := &both.list[at]
+			shared += item.weight
+			if item.from != fromTask && item.from != fromAction {
+				sharedNew += item.weight
+			}
+		}
+		if newWeight > 0 {
+			f[matchSeen] = max(f[matchSeen], sharedNew/newWeight)
+		}
+		if newWeight > 0 && d.offTask > 0 {
+			f[matchReach] = max(f[matchReach], sharedNew/(d.weight*d.offTask))
+			f[matchNew] = max(f[matchNew], overlap(sharedNew/newWeight, sharedNew/(d.weight*d.offTask)))
+		}
+		ofCall, ofDirective := shared/callWeight, shared/d.weight
+		if m := overlap(ofCall, ofDirective); m > f[matchBest] {
+			best = i
+			f[matchBest], f[matchCall], f[matchDirective] = m, ofCall, ofDirective
+		}
+	}
+	if best < 0 {
+		return
+	}
+	d := &t.directives[best]
+	f[matchOffTask] = d.offTask
+	f[matchProduct] = f[matchBest] * d.offTask
+	f[matchScore] = d.score
+	f[matchAge] = 1 / (1 + float64(t.counts.Steps-d.step))
+	f[matchOverride] = bit(d.override)
+	f[matchPlanted] = bit(d.context)
+}
+
+// overlap is max(F1, mean) of two coverages: F1 asks for both, the mean lets a
+// short call inside a long directive count.
+func overlap(a, b float64) float64 {
+	a, b = min(a, 1), min(b, 1)
+	if a+b == 0 {
+		return 0
+	}
+	return max(2*a*b/(a+b), (a+b)/2)
+}
+
+// exact looks up where the exact values of the arguments stand.
+func (t *Tracker) exact(f *[count]float64) {
+	var all, contacts [4]float64 // task, result, directive, nowhere
+	var total, receivers, tainted float64
+	place := func(key string, p int, contact bool) {
+		all[p]++
+		total++
+		if contact || isContactKey(key) {
+			contacts[p]++
+			receivers++
+		}
+	}
+	for _, l := range t.scratch.leaves {
+		found := false
+		t.valuesOf(l.text, func(kind valueKind, v token) {
+			if kind == valueHost && len(l.text) > 0 && strings.ContainsRune(l.text, '/') {
+				// The URL that follows says more; a bare host is a value itself.
+				if strings.Contains(l.text, "://") && strings.Count(l.text, "/") > 2 {
+					return
+				}
+			}
+			found = true
+			p := t.placeOf(v)
+			place(l.key, p, kind == valueEmail)
+			if _, ok := t.taint[v]; ok && p != 0 {
+				tainted++
+			}
+		})
+		if text := strings.TrimSpace(l.text); !found && len(text) >= 4 && len(text) <= 120 {
+			place(l.key, t.placeOfText(text), false)
+		}
+	}
+	f[valueCount], f[contactCount] = math.Log1p(total), math.Log1p(receivers)
+	for p := range all {
+		if total > 0 {
+			f[valueTask+p] = all[p] / total
+			f[valueAnyTask+p] = bit(all[p] > 0)
+		}
+		if receivers > 0 {
+			f[contactTask+p] = contacts[p] / receivers
+			f[contactAnyTask+p] = bit(contacts[p] > 0)
+		}
+	}
+	if total > 0 {
+		f[taintShare] = tainted / total
+		f[taintLeaves] = bit(tainted > 0 && f[isEffect] > 0)
+	}
+}
+
+// placeOf returns 0 if v stands in the task, 1 in plain results only, 2 in a
+// directive, 3 nowhere.
+func (t *Tracker) placeOf(v token) int {
+	switch p := t.values[v]; {
+	case p&inTask != 0:
+		return 0
+	case p&inDirective != 0:
+		return 2
+	case p&inResult != 0:
+		return 1
+	}
+	return 3
+}
+
+// placeOfText is placeOf for a leaf that is no exact value, such as a title.
+func (t *Tracker) placeOfText(text string) int {
+	lower := strings.ToLower(text)
+	if strings.Contains(t.taskText, lower) {
+		return 0
+	}
+	for i := range t.directives {
+		if strings.Contains(t.directives[i].text, lower) {
+			return 2
+		}
+	}
+	// Results are not kept as text: a leaf all of whose words came from results
+	// is taken to stand there.
+	words, known := 0, 0
+	t.words(text, func(tk token) {
+		words++
+		if o := t.originOf(tk); o == fromResult || o == fromDirective {
+			known++
+		}
+	})
+	if words > 0 && known == words {
+		return 1
+	}
+	return 3
+}
+
+func isContactKey(key string) bool {
+	key = strings.ToLower(key)
+	for _, k := range contactKeys {
+		if key == k || len(k) > 3 && strings.Contains(key, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// marked reports whether s holds a phrase of the list that the task does not.
+func (t *Tracker) marked(s string, list []string) bool {
+	for _, p := range list {
+		if strings.Contains(s, p) && !strings.Contains(t.taskText, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+package features
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// leaf is one value inside a call's arguments with the name it stands under.
+type leaf struct {
+	key, text string
+}
+
+// leaves splits arguments into leaves. It accepts JSON and the near-JSON that
+// agents write (Python literals, single quotes, trailing commas); anything else
+// is one leaf. It never fails: arguments that cannot be understood are text.
+// The number of leaves is capped, the rest joins the last one.
+func leaves(dst []leaf, args string) []leaf {
+	dst = dst[:0]
+	s := strings.TrimSpace(args)
+	if s == "" || s == "{}" || s == "[]" || strings.EqualFold(strings.TrimRight(s, ";"), "none") || s == "null" {
+		return dst
+	}
+	if s[0] != '{' && s[0] != '[' {
+		return append(dst, leaf{"", unquote(s)})
+	}
+	key := ""
+	for i := 0; i < len(s); {
+		if len(dst) == maxLeaves {
+			dst[maxLeaves-1].text += " " + s[i:]
+			return dst
+		}
+		switch c := s[i]; {
+		case c == '"' || c == '\'':
+			str, next := quoted(s, i)
+			j := next
+			for j < len(s) && (s[j] == ' ' || s[j] == '\n' || s[j] == '\t') {
+				j++
+			}
+			if j < len(s) && s[j] == ':' {
+				key, i = str, j+1
+				continue
+			}
+			dst = append(dst, leaf{key, str})
+			i = next
+		case c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':' || c == ' ' || c == '\n' || c == '\t' || c == '\r':
+			i++
+		default:
+			j := i
+			for j < len(s) && !strings.ContainsRune(",}]\n:", rune(s[j])) {
+				j++
+			}
+			if word := strings.TrimSpace(s[i:j]); j < len(s) && s[j] == ':' {
+				key = word
+			} else if word != "null" && word != "None" {
+				dst = append(dst, leaf{key, word})
+			}
+			i = max(j, i+1)
+		}
+	}
+	return dst
+}
+
+// quoted reads the quoted string that starts at s[i] and returns it unescaped
+// with the index behind it.
+func quoted(s string, i int) (string, int) {
+	q := s[i]
+	j := i + 1
+	escaped := false
+	for j < len(s) && s[j] != q {
+		if s[j] == '\\' {
+			escaped = true
+			j++
+		}
+		j++
+	}
+	end := min(j, len(s))
+	body := s[i+1 : end]
+	if escaped {
+		body = unescape(body)
+	}
+	return body, min(end+1, len(s))
+}
+
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		out, _ := quoted(s, 0)
+		return out
+	}
+	return s
+}
+
+// unescape undoes backslash escapes, including those of a string that was
+// escaped twice (\\n), as happens when a tool result quotes another.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		j := i
+		for j < len(s) && s[j] == '\\' {
+			j++
+		}
+		if j == len(s) {
+			break
+		}
+		switch s[j] {
+		case 'n', 'r':
+			b.WriteByte('\n')
+			j++
+		case 't':
+			b.WriteByte(' ')
+			j++
+		case 'u':
+			if r, ok := hex4(s[j+1:]); ok {
+				b.WriteRune(r)
+				j += 5
+			}
+		case '"', '\'', '/':
+			b.WriteByte(s[j])
+			j++
+		default:
+			b.WriteByte('\\') // a path separator or a regular expression
+		}
+		i = j
+	}
+	return b.String()
+}
+
+func hex4(s string) (rune, bool) {
+	if len(s) < 4 {
+		return 0, false
+	}
+	var r rune
+	for i := range 4 {
+		c := s[i] | 0x20
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	if !utf8.ValidRune(r) {
+		return utf8.RuneError, true
+	}
+	return r, true
+}

@@ -1,0 +1,455 @@
+package features
+
+import (
+	"strings"
+
+	"github.com/dreamguard/dreamguard/data/clean"
+	"github.com/dreamguard/dreamguard/verdict"
+)
+
+// origin is the class of a token: where it appeared first.
+type origin uint8
+
+const (
+	fromTask      origin = iota // T: task or user turn
+	fromAction                  // O: the agent's own executed calls
+	fromResult                  // N: tool result, plain
+	fromDirective               // D: tool result, inside a directive span
+	fromContext                 // C: planted context, memory, override tail of a user turn
+	fromNowhere                 // X: never seen
+	originCount
+)
+
+// Bounds of the state. Together they keep a serialised session under 256 KB.
+const (
+	maxTaskText   = 8 << 10  // bytes of task and user turns kept for exact matches
+	maxTokens     = 10 << 10 // tokens with a known origin
+	maxPlain      = 7 << 10  // of these, tokens of plain results: the oldest go first
+	maxValues     = 4 << 10  // exact values with known places
+	maxDirectives = 48
+	maxDirTokens  = 64      // tokens of one directive
+	maxDirText    = 1200    // bytes of one directive
+	maxSaid       = 2 << 10 // tokens of the agent's own messages
+	maxTools      = 256
+	maxTaint      = 1 << 10
+	maxLeaves     = 64
+	maxArgs       = 16 << 10 // bytes of arguments that are read
+	maxResult     = 64 << 10 // bytes of one result that are read
+)
+
+// place is a set of places in which an exact value stood.
+type place uint8
+
+const (
+	inTask place = 1 << iota
+	inResult
+	inDirective
+	inAction
+)
+
+// directive is a request found in text that has no authority.
+type directive struct {
+	text     string // normalised, lower case
+	tokens   []token
+	weight   float64 // sum of token weights
+	offTask  float64 // share of the weight that does not stand in the task
+	score    float64
+	step     int     // number of committed steps when it was seen
+	verbs    verbSet // classes of the verbs in it
+	override bool
+	context  bool // planted before the run, rather than in a result
+}
+
+// Tracker follows one run. It is not safe for concurrent use.
+type Tracker struct {
+	vocab *Vocabulary
+
+	// State; MarshalBinary writes all of it.
+	taskText   string
+	taskVerbs  verbSet            // classes of the verbs in the task and in user turns
+	tools      map[token]toolInfo // catalogue and tools used
+	origins    map[token]origin
+	plain      []token // tokens of plain results in order of appearance
+	values     map[token]place
+	plainVals  []token
+	directives []directive
+	said       map[token]struct{}
+	taint      map[token]struct{}
+	counts     counters
+
+	scratch scratch
+}
+
+// counters is the small fixed part of the state.
+type counters struct {
+	Steps         int     // committed actions
+	Calls         int     // of these, tool calls
+	Directives    int     // directives seen in results so far
+	LastDirective int     // step at which the last one was seen, -1 if none
+	MaxScore      float64 // highest directive score in results so far
+	LastMax       float64 // highest directive score of the last result
+	LastCount     int     // directives in the last result
+	LastOverride  bool
+	AnyOverride   bool
+	TailOverride  bool // the task carries an override tail
+	HasContext    bool
+	LastError     bool
+	LastLength    int
+	TaskLength    int
+	Sensitive     int // results read that were recognised as sensitive
+	LastTool      token
+	Errors        int
+}
+
+type toolInfo struct {
+	Used        int
+	Description []token
+}
+
+// scratch is reused between calls and carries no meaning.
+type scratch struct {
+	tok       tokenizer
+	buf       []byte
+	leaves    []leaf
+	sentences []sentence
+	spans     []bool
+	args      tokenSet
+	tool      tokenSet
+	both      tokenSet
+	leafSet   tokenSet
+}
+
+// NewTracker starts a run. A nil vocabulary weighs all tokens alike.
+func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
+	if v == nil {
+		v = &Vocabulary{Unknown: 1}
+	}
+	t := &Tracker{
+		vocab:   v,
+		tools:   map[token]toolInfo{},
+		origins: map[token]origin{},
+		values:  map[token]place{},
+		said:    map[token]struct{}{},
+		taint:   map[token]struct{}{},
+		counts:  counters{LastDirective: -1},
+	}
+	for _, d := range task.Tools {
+		if len(t.tools) == maxTools {
+			break
+		}
+		var toks []token
+		t.words(Normalize(clip(d.Description, 600)), func(tk token) {
+			if len(toks) < maxDirTokens {
+				toks = append(toks, tk)
+			}
+		})
+		t.tools[hashString(strings.ToLower(d.Name))] = toolInfo{Description: toks}
+	}
+	t.counts.TaskLength = len(task.Instruction)
+	t.userTurn(task.Instruction, false)
+	if task.Context != "" {
+		t.counts.HasContext = true
+		t.planted(clip(unescape(Normalize(task.Context)), maxResult), fromContext)
+	}
+	return t
+}
+
+// userTurn gives the user's words authority, up to an override tail.
+func (t *Tracker) userTurn(text string, reply bool) {
+	text = Normalize(clip(text, maxTaskText))
+	ss := sentences(t.scratch.sentences, text)
+	t.scratch.sentences = ss
+	head, tail := text, ""
+	if cut := overrideTail(ss); cut < len(ss) {
+		t.counts.TailOverride = true
+		head, tail = text[:ss[cut].start], text[ss[cut].start:]
+	}
+	t.words(head, func(tk token) {
+		if reply {
+			if _, agentSaid := t.said[tk]; agentSaid {
+				return // a turn that repeats the agent's words grants nothing
+			}
+		}
+		t.taskVerbs.add(verbOf[tk])
+		o, seen := t.origins[tk]
+		if !seen && len(t.origins) < maxTokens || seen && o == fromResult {
+			t.origins[tk] = fromTask
+		}
+	})
+	t.valuesOf(head, func(_ valueKind, v token) { t.addValue(v, inTask) })
+	if room := maxTaskText - len(t.taskText); room > 0 {
+		t.taskText += clip(strings.ToLower(head), room-1) + "\n"
+	}
+	if tail != "" {
+		t.planted(tail, fromContext)
+	}
+}
+
+// planted registers text without authority that was there before the run.
+func (t *Tracker) planted(text string, o origin) {
+	ss := sentences(t.scratch.sentences, text)
+	t.scratch.sentences = ss
+	for i := range ss {
+		t.directive(ss, i, max(ss[i].score, directiveFrom), true)
+	}
+	t.words(text, func(tk token) { t.addToken(tk, o) })
+	t.valuesOf(text, func(_ valueKind, v token) { t.addValue(v, inDirective) })
+}
+
+// Commit records that c was executed and r came back.
+func (t *Tracker) Commit(c verdict.Call, r verdict.Result) {
+	t.counts.Steps++
+	if c.IsMessage() {
+		t.words(Normalize(clip(c.Text, maxTaskText)), func(tk token) {
+			if len(t.said) < maxSaid {
+				t.said[tk] = struct{}{}
+			}
+		})
+	} else {
+		t.commitCall(c)
+	}
+	t.commitResult(c, r)
+}
+
+func (t *Tracker) commitCall(c verdict.Call) {
+	t.counts.Calls++
+	name := hashString(strings.ToLower(c.Tool))
+	t.counts.LastTool = name
+	if info, ok := t.tools[name]; ok || len(t.tools) < maxTools {
+		info.Used++
+		t.tools[name] = info
+	}
+	t.words(Normalize(c.Tool), func(tk token) { t.addToken(tk, fromAction) })
+	args := Normalize(clip(c.Arguments, maxArgs))
+	t.scratch.leaves = leaves(t.scratch.leaves, args)
+	for _, l := range t.scratch.leaves {
+		t.words(l.text, func(tk token) { t.addToken(tk, fromAction) })
+		t.valuesOf(l.text, func(_ valueKind, v token) { t.addValue(v, inAction) })
+	}
+}
+
+func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
+	k := &t.counts
+	k.LastError = r.Error != ""
+	if k.LastError {
+		k.Errors++
+	}
+	k.LastMax, k.LastCount, k.LastOverride = 0, 0, false
+	k.LastLength = len(r.Output) + len(r.Error)
+	if r.User {
+		t.userTurn(r.Output, true)
+		return
+	}
+	text := clip(r.Output, maxResult)
+	if r.Error != "" {
+		text += "\n" + clip(r.Error, 4<<10)
+	}
+	if text == "" || text == "\n" {
+		return
+	}
+	text = unescape(Normalize(clean.UnfoldYAML(text)))
+
+	sensitive := t.sensitiveRead(c, text)
+	if sensitive {
+		k.Sensitive++
+	}
+	ss := sentences(t.scratch.sentences, text)
+	t.scratch.sentences = ss
+	t.scratch.spans = spans(t.scratch.spans, ss)
+
+	// A tool's own name in its result says nothing about where a later call of
+	// that name comes from.
+	t.scratch.tool.reset()
+	t.words(Normalize(c.Tool), func(tk token) { t.scratch.tool.add(tk, 0, 0) })
+	for i := range ss {
+		o, p := fromResult, inResult
+		if t.scratch.spans[i] {
+			o, p = fromDirective, inResult|inDirective
+		}
+		t.words(ss[i].raw, func(tk token) {
+			if !t.scratch.tool.has(tk) {
+				t.addToken(tk, o)
+			}
+		})
+		t.valuesOf(ss[i].raw, func(kind valueKind, v token) {
+			t.addValue(v, p)
+			if sensitive && kind != valueAmount && len(t.taint) < maxTaint {
+				t.taint[v] = struct{}{}
+			}
+		})
+		if ss[i].score < directiveFrom {
+			continue
+		}
+		k.Directives++
+		k.LastCount++
+		k.LastMax = max(k.LastMax, ss[i].score)
+		k.LastDirective = k.Steps
+		k.LastOverride = k.LastOverride || ss[i].override
+		t.directive(ss, i, ss[i].score, false)
+	}
+	k.MaxScore = max(k.MaxScore, k.LastMax)
+	k.AnyOverride = k.AnyOverride || k.LastOverride
+}
+
+// directive keeps the directive that starts at sentence i, with its span. When
+// the list is full the one with the lowest score goes, the oldest of equals.
+func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
+	end := min(i+1+spanAfter, len(ss))
+	d := directive{score: score, step: t.counts.Steps, context: context}
+	var text, raw strings.Builder
+	var off float64
+	for j := i; j < end; j++ {
+		if j > i && ss[j].score >= directiveFrom && !context {
+			break // the next directive tells its own story
+		}
+		d.override = d.override || ss[j].override
+		if text.Len() < maxDirText {
+			text.WriteString(clip(ss[j].text, maxDirText-text.Len()))
+			text.WriteByte('\n')
+			raw.WriteString(clip(ss[j].raw, maxDirText))
+			raw.WriteByte('\n')
+		}
+		if context {
+			break
+		}
+	}
+	d.text = text.String()
+	t.words(raw.String(), func(tk token) {
+		if len(d.tokens) == maxDirTokens || t.scratch.tool.has(tk) && !context {
+			return
+		}
+		for _, have := range d.tokens {
+			if have == tk {
+				return
+			}
+		}
+		d.tokens = append(d.tokens, tk)
+		d.verbs.add(verbOf[tk])
+		w := t.vocab.weight(tk)
+		d.weight += w
+		if t.origins[tk] != fromTask || !t.known(tk) {
+			off += w
+		}
+	})
+	if d.weight == 0 {
+		return
+	}
+	d.offTask = off / d.weight
+	for k := range t.directives {
+		if t.directives[k].text == d.text {
+			// The same text again: it is as fresh as its last sight.
+			t.directives[k].step = d.step
+			return
+		}
+	}
+	if len(t.directives) < maxDirectives {
+		t.directives = append(t.directives, d)
+		return
+	}
+	weakest := 0
+	for k := range t.directives {
+		if t.directives[k].score < t.directives[weakest].score {
+			weakest = k
+		}
+	}
+	if t.directives[weakest].score <= d.score {
+		t.directives = append(t.directives[:weakest], t.directives[weakest+1:]...)
+		t.directives = append(t.directives, d)
+	}
+}
+
+// sensitiveRead reports whether what came back is worth stealing, judged by the
+// place it was read from or by what it says.
+func (t *Tracker) sensitiveRead(c verdict.Call, text string) bool {
+	if containsAny(strings.ToLower(clip(c.Arguments, maxArgs)), secretMarks) {
+		return true
+	}
+	return countAny(strings.ToLower(clip(text, maxResult)), secretMarks) >= 2
+}
+
+func (t *Tracker) known(tk token) bool {
+	_, ok := t.origins[tk]
+	return ok
+}
+
+// addToken registers the first appearance of tk.
+func (t *Tracker) addToken(tk token, o origin) {
+	if t.known(tk) {
+		return
+	}
+	if o == fromResult {
+		if len(t.plain) >= maxPlain || len(t.origins) >= maxTokens {
+			t.forgetPlain()
+		}
+		t.plain = append(t.plain, tk)
+	} else if len(t.origins) >= maxTokens {
+		t.forgetPlain()
+		if len(t.origins) >= maxTokens {
+			return
+		}
+	}
+	if len(t.origins) < maxTokens {
+		t.origins[tk] = o
+	}
+}
+
+// forgetPlain drops the oldest eighth of the plain-result tokens: in blocks, so
+// that the cost of a step stays constant on average.
+func (t *Tracker) forgetPlain() {
+	n := min(len(t.plain), maxPlain/8)
+	for _, tk := range t.plain[:n] {
+		if t.origins[tk] == fromResult {
+			delete(t.origins, tk)
+		}
+	}
+	t.plain = t.plain[:copy(t.plain, t.plain[n:])]
+}
+
+func (t *Tracker) addValue(v token, p place) {
+	old, ok := t.values[v]
+	if !ok && len(t.values) >= maxValues {
+		n := min(len(t.plainVals), maxValues/8)
+		for _, x := range t.plainVals[:n] {
+			if t.values[x] == inResult {
+				delete(t.values, x)
+			}
+		}
+		t.plainVals = t.plainVals[:copy(t.plainVals, t.plainVals[n:])]
+		if len(t.values) >= maxValues {
+			return
+		}
+	}
+	if !ok && p == inResult && len(t.plainVals) < maxValues {
+		t.plainVals = append(t.plainVals, v)
+	}
+	t.values[v] = old | p
+}
+
+// words calls emit for each token of text: its words and its exact values.
+func (t *Tracker) words(text string, emit func(token)) {
+	t.scratch.tok.emit = func(tk token, _ []byte) { emit(tk) }
+	t.scratch.tok.words(text)
+	values(text, &t.scratch.buf, func(kind valueKind, v []byte) {
+		if kind != valueURL { // its host and words are there already
+			emit(valueToken(kind, v))
+		}
+	})
+}
+
+// valuesOf calls emit for each exact value in text.
+func (t *Tracker) valuesOf(text string, emit func(valueKind, token)) {
+	values(text, &t.scratch.buf, func(kind valueKind, v []byte) { emit(kind, valueToken(kind, v)) })
+}
+
+// clip keeps the head (two thirds) and the tail of s, max bytes in all, joined
+// by a line break.
+func clip(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	if max < 3 {
+		return ""
+	}
+	head, tail := max*2/3, len(s)-max/3+1
+	return strings.ToValidUTF8(s[:head], "") + "\n" + strings.ToValidUTF8(s[tail:], "")
+}

@@ -1,0 +1,188 @@
+package features
+
+import (
+	"bytes"
+	"strings"
+)
+
+// valueKind says what an exact value is.
+type valueKind uint8
+
+const (
+	valueEmail valueKind = iota + 1
+	valueHost            // host of a URL, or a bare host name, without www.
+	valueURL             // host with its path
+	valuePath
+	valueID     // 6 or more letters and digits with a digit among them
+	valueAmount // a number
+)
+
+// chunkEnds separates the chunks that may be an exact value.
+func chunkEnd(c byte) bool {
+	switch c {
+	case ' ', '\t', '\n', '\r', '"', '\'', '`', ',', ';', '(', ')', '[', ']', '{', '}', '<', '>', '|', '*', '=':
+		return true
+	}
+	return false
+}
+
+// values calls emit for the exact values in s: e-mail addresses, URLs and hosts,
+// paths, ids and amounts, each normalised to lower case. val is only valid
+// during the call; buf is scratch.
+func values(s string, buf *[]byte, emit func(kind valueKind, val []byte)) {
+	for i := 0; i < len(s); {
+		if chunkEnd(s[i]) {
+			i++
+			continue
+		}
+		start := i
+		special := false
+		for i < len(s) && !chunkEnd(s[i]) {
+			switch c := s[i]; {
+			case c == '@', c == '.', c == '/', c == '\\', c >= '0' && c <= '9':
+				special = true
+			}
+			i++
+		}
+		if special && i-start <= 256 {
+			chunk(s[start:i], buf, emit)
+		}
+	}
+}
+
+func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
+	s = strings.Trim(s, ".:!?&#~")
+	if s == "" {
+		return
+	}
+	b := (*buf)[:0]
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if classes[c] == upper {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	*buf = b
+	b = bytes.TrimPrefix(b, []byte("mailto:"))
+	if at := bytes.IndexByte(b, '@'); at > 0 && at < len(b)-1 && bytes.IndexByte(b[at:], '/') < 0 {
+		if bytes.IndexByte(b[at:], '.') > 0 {
+			emit(valueEmail, b)
+		}
+		return
+	}
+	rest, scheme := b, false
+	if k := bytes.Index(b, []byte("://")); k >= 0 {
+		rest, scheme = b[k+3:], true
+	}
+	slash := bytes.IndexByte(rest, '/')
+	host := rest
+	if slash >= 0 {
+		host = rest[:slash]
+	}
+	if scheme || looksLikeHost(host) {
+		host = bytes.TrimPrefix(host, []byte("www."))
+		if len(host) >= 3 {
+			emit(valueHost, host)
+		}
+		full := bytes.TrimRight(bytes.TrimPrefix(rest, []byte("www.")), "/")
+		if len(full) > len(host) {
+			emit(valueURL, full)
+		}
+		return
+	}
+	if slash >= 0 || bytes.IndexByte(b, '\\') >= 0 {
+		if p := bytes.TrimRight(bytes.ReplaceAll(b, []byte(`\`), []byte("/")), "/"); len(p) >= 3 {
+			emit(valuePath, p)
+		}
+		return
+	}
+	if n, ok := amount(b); ok {
+		emit(valueAmount, n)
+		if len(b) < 6 {
+			return
+		}
+	}
+	if isID(b) {
+		emit(valueID, b)
+	}
+}
+
+// looksLikeHost reports whether b is a dotted name whose last label is a
+// plausible top-level domain rather than a file extension.
+func looksLikeHost(b []byte) bool {
+	dot := bytes.LastIndexByte(b, '.')
+	if dot <= 0 || len(b)-dot < 3 || len(b)-dot > 11 {
+		return false
+	}
+	for _, c := range b[dot+1:] {
+		if classes[c] != lower {
+			return false
+		}
+	}
+	for _, c := range b[:dot] {
+		if k := classes[c]; k == other && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	if bytes.HasPrefix(b, []byte("www.")) {
+		return true
+	}
+	return topLevel[string(b[dot+1:])]
+}
+
+var topLevel = func() map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(`com org net edu gov mil int io ai co uk de fr it es nl be ch at us ca au jp cn ru in br
+		eu info biz me tv app dev cloud online site store shop xyz top club link test example invalid local localhost internal corp`) {
+		m[w] = true
+	}
+	return m
+}()
+
+// amount reports whether b is a number, and its form without sign, currency,
+// thousands separators and trailing zeros.
+func amount(b []byte) ([]byte, bool) {
+	b = bytes.TrimLeft(b, "$+-")
+	b = bytes.TrimRight(b, "%$")
+	if len(b) == 0 || len(b) > 20 {
+		return nil, false
+	}
+	dots := 0
+	for _, c := range b {
+		switch {
+		case classes[c] == digit:
+		case c == '.':
+			dots++
+		default:
+			return nil, false
+		}
+	}
+	if dots > 1 || classes[b[0]] != digit {
+		return nil, false
+	}
+	if dots == 1 {
+		b = bytes.TrimRight(b, "0")
+		b = bytes.TrimRight(b, ".")
+	}
+	return b, len(b) > 0
+}
+
+func isID(b []byte) bool {
+	if len(b) < 6 {
+		return false
+	}
+	digits := 0
+	for _, c := range b {
+		switch classes[c] {
+		case digit:
+			digits++
+		case lower, high:
+		default:
+			if c != '-' && c != '_' && c != '.' && c != ':' && c != '+' {
+				return false
+			}
+		}
+	}
+	return digits > 0
+}
