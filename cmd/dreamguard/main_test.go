@@ -60,7 +60,7 @@ func TestUsageErrors(t *testing.T) {
 		"verson":               `unknown verb "verson": did you mean version?`,
 		"verson --jsn":         `unknown verb "verson": did you mean version?`,
 		"frobnicate":           `unknown verb "frobnicate": the verbs are `,
-		"version --jsn":        "dreamguard version: unknown flag: --jsn: did you mean --json?",
+		"version --jsn":        "dreamguard: version: unknown flag: --jsn: did you mean --json?",
 		"version --zzzzzzzz":   "see dreamguard version --help",
 		"version extra":        "see dreamguard version --help",
 		"version --quiet=many": "see dreamguard version --help",

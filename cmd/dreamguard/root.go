@@ -33,6 +33,7 @@ before each tool call of a language-model agent.
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
+		a.simulateCommand(),
 		a.versionCommand(),
 	)
 	return root
@@ -77,17 +78,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near, ok := suggest.Nearest(unknown.GetSpecifiedName(), names); ok {
-			return usagef("%s: %v: did you mean --%s?", cmd.CommandPath(), err, near)
+			return usagef("%s: %v: did you mean --%s?", cmd.Name(), err, near)
 		}
 	}
-	return usagef("%s: %v: see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+	return usagef("%s: %v: see %s --help", cmd.Name(), err, cmd.CommandPath())
 }
 
 // args makes a wrong number of arguments a usage error.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usagef("%s: %v: see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+			return usagef("%s: %v: see %s --help", cmd.Name(), err, cmd.CommandPath())
 		}
 		return nil
 	}
