@@ -23,6 +23,7 @@ type Logits struct {
 // first step, without noise, z the probabilities or the mode as configured. It
 // is not safe for concurrent use.
 type Evaluator struct {
+	world   bool // evaluates the world model rather than the heads
 	be      compute.Backend
 	dims    Dims
 	model   configs.Model
@@ -47,14 +48,14 @@ func NewEvaluator(w *Weights) (*Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newEvaluator(be, w)
+	return newEvaluator(be, w, false)
 }
 
-func newEvaluator(be compute.Backend, w *Weights) (*Evaluator, error) {
+func newEvaluator(be compute.Backend, w *Weights, world bool) (*Evaluator, error) {
 	if err := w.sizes().check(); err != nil {
 		return nil, err
 	}
-	ev := &Evaluator{be: be, dims: w.Dims, model: w.Model, params: w.params}
+	ev := &Evaluator{world: world, be: be, dims: w.Dims, model: w.Model, params: w.params}
 	if err := ev.setWeights(w); err != nil {
 		return nil, err
 	}
@@ -69,10 +70,14 @@ func newEvaluator(be compute.Backend, w *Weights) (*Evaluator, error) {
 		}
 		task, h0 := n.start(in["e"])
 		h0 = Add(Mul(h0, in["first"]), Mul(in["h"], OneMinus(in["first"])))
-		r := n.rollout(rolloutIn{T: evalSteps, h0: h0, a: in["a"], f: in["f"], o: in["o"], has: in["has"]})
-		zh := n.sample(n.prior(r.h), nil)
+		r := n.rollout(rolloutIn{T: evalSteps, h0: h0, a: in["a"], f: in["f"], o: in["o"], has: in["has"], after: world})
+		prior := n.prior(r.h)
+		if world {
+			return []*Node{r.hT, n.predict(r.h, r.z), kl(r.q, prior)}
+		}
+		zh := n.sample(prior, nil)
 		haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, evalSteps), nil)
-		return []*Node{haz, pre, r.hT}
+		return []*Node{r.hT, haz, pre}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("train: build the evaluation graph: %w", err)
@@ -102,22 +107,37 @@ func (ev *Evaluator) inputs() []input {
 		{"first", []int{evalBatch, 1}},   // 1 in the first chunk of a run: the state comes from e
 		{"a", []int{n, z.D}},             //
 		{"f", []int{n, z.F}},             //
-		{"o", []int{n + evalBatch, z.D}}, // o_t; the last block is not read
+		{"o", []int{n + evalBatch, z.D}}, // o_t; only the world model reads the last block
 		{"has", []int{n + evalBatch, 1}},
 	}
 }
 
 // Logits returns the logits of every step of every run.
 func (ev *Evaluator) Logits(ctx context.Context, xs []Example) ([]Logits, error) {
-	if err := checkAll("examples", xs, ev.dims); err != nil {
-		return nil, fmt.Errorf("train: evaluate: %w", err)
-	}
 	out := make([]Logits, len(xs))
+	for i := range xs {
+		n := max(xs[i].Steps, 0) // each refuses what is below 1
+		out[i] = Logits{Hazard: make([]float32, n), Prefix: make([]float32, n)}
+	}
+	err := ev.each(ctx, xs, func(run, t, row int, v [][]float32) {
+		out[run].Hazard[t], out[run].Prefix[t] = v[0][row], v[1][row]
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// each calls visit for every step of every run with the outputs of the graph, in
+// whose rows the step is number row. Steps of a run come in order.
+func (ev *Evaluator) each(ctx context.Context, xs []Example, visit func(run, t, row int, v [][]float32)) error {
+	if err := checkAll("examples", xs, ev.dims); err != nil {
+		return fmt.Errorf("train: evaluate: %w", err)
+	}
 	// Runs of similar length together, so that few rows are padding.
 	order := make([]int, len(xs))
 	for i := range order {
 		order[i] = i
-		out[i] = Logits{Hazard: make([]float32, xs[i].Steps), Prefix: make([]float32, xs[i].Steps)}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return xs[a].Steps - xs[b].Steps })
 	for part := range slices.Chunk(order, evalBatch) {
@@ -125,55 +145,24 @@ func (ev *Evaluator) Logits(ctx context.Context, xs []Example) ([]Logits, error)
 		longest := xs[part[len(part)-1]].Steps
 		for start := 0; start < longest; start += evalSteps {
 			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("train: evaluate: %w", err)
+				return fmt.Errorf("train: evaluate: %w", err)
 			}
-			if err := ev.chunk(xs, part, start, h, out); err != nil {
-				return nil, fmt.Errorf("train: evaluate: %w", err)
+			if err := ev.chunk(xs, part, start, h, visit); err != nil {
+				return fmt.Errorf("train: evaluate: %w", err)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // chunk evaluates steps start to start+evalSteps of the runs part and leaves the
 // state after them in h.
-func (ev *Evaluator) chunk(xs []Example, part []int, start int, h []float32, out []Logits) error {
-	d, f := ev.dims.D, ev.dims.F
-	if ev.tensors == nil {
-		ev.tensors = map[string][]float32{}
-	}
+func (ev *Evaluator) chunk(xs []Example, part []int, start int, h []float32, visit func(run, t, row int, v [][]float32)) error {
 	args := make([]any, 0, len(ev.weights)+8)
 	for _, w := range ev.weights {
 		args = append(args, w)
 	}
-	for _, in := range ev.inputs() {
-		n := 1
-		for _, dim := range in.dims {
-			n *= dim
-		}
-		if ev.tensors[in.name] == nil {
-			ev.tensors[in.name] = make([]float32, n)
-		}
-		clear(ev.tensors[in.name])
-	}
-	at := func(name string, row, width int) []float32 { return ev.tensors[name][row*width : (row+1)*width] }
-	copy(ev.tensors["h"], h)
-	for b, run := range part {
-		x := &xs[run]
-		copy(at("e", b, d), x.Task)
-		if start == 0 {
-			at("first", b, 1)[0] = 1
-		}
-		for i := 0; i < evalSteps && start+i < x.Steps; i++ {
-			t, row := start+i, i*evalBatch+b
-			copy(at("a", row, d), x.Calls[t*d:(t+1)*d])
-			normalise(at("f", row, f), x.Features[t*f:(t+1)*f], ev.mean, ev.scale)
-			if t > 0 && x.HasResult[t-1] {
-				copy(at("o", row, d), x.Results[(t-1)*d:t*d])
-				at("has", row, 1)[0] = 1
-			}
-		}
-	}
+	ev.fill(xs, part, start, h)
 	for _, in := range ev.inputs() {
 		t := tensors.FromShape(shapes.Make(floatType, in.dims...))
 		if err := tensors.AssignFlatData(t, ev.tensors[in.name]); err != nil {
@@ -192,13 +181,50 @@ func (ev *Evaluator) chunk(xs []Example, part []int, start int, h []float32, out
 		}
 	}()
 	return views(res, func(v [][]float32) error {
+		copy(h, v[0])
 		for b, run := range part {
 			for i := 0; i < evalSteps && start+i < xs[run].Steps; i++ {
-				out[run].Hazard[start+i] = v[0][i*evalBatch+b]
-				out[run].Prefix[start+i] = v[1][i*evalBatch+b]
+				visit(run, start+i, i*evalBatch+b, v[1:])
 			}
 		}
-		copy(h, v[2])
 		return nil
 	})
+}
+
+// fill writes the inputs of a chunk.
+func (ev *Evaluator) fill(xs []Example, part []int, start int, h []float32) {
+	d, f := ev.dims.D, ev.dims.F
+	if ev.tensors == nil {
+		ev.tensors = map[string][]float32{}
+		for _, in := range ev.inputs() {
+			n := 1
+			for _, dim := range in.dims {
+				n *= dim
+			}
+			ev.tensors[in.name] = make([]float32, n)
+		}
+	}
+	for _, v := range ev.tensors {
+		clear(v)
+	}
+	at := func(name string, row, width int) []float32 { return ev.tensors[name][row*width : (row+1)*width] }
+	copy(ev.tensors["h"], h)
+	for b, run := range part {
+		x := &xs[run]
+		copy(at("e", b, d), x.Task)
+		if start == 0 {
+			at("first", b, 1)[0] = 1
+		}
+		for i := range evalSteps + 1 {
+			t, row := start+i, i*evalBatch+b
+			if t > 0 && t <= x.Steps && x.HasResult[t-1] {
+				copy(at("o", row, d), x.Results[(t-1)*d:t*d])
+				at("has", row, 1)[0] = 1
+			}
+			if i < evalSteps && t < x.Steps {
+				copy(at("a", row, d), x.Calls[t*d:(t+1)*d])
+				normalise(at("f", row, f), x.Features[t*f:(t+1)*f], ev.mean, ev.scale)
+			}
+		}
+	}
 }

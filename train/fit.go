@@ -34,7 +34,8 @@ type Event struct {
 	Step       int // steps done in the stage
 	Steps      int // steps of the stage
 	Loss       float64
-	Validation *Validation // set after a validation
+	Validation *Validation // set after a validation in stage 2
+	World      *WorldCheck // set after a validation in stage 1
 }
 
 // Result is a finished training.
@@ -87,7 +88,8 @@ type fitter struct {
 	params  []*tensors.Tensor // w on the backend
 	batches *batcher
 	steps   map[int]*stepper // by padded length, of the current stage
-	eval    *Evaluator
+	heads   *Evaluator       // of stage 2, made by the first validation
+	world   *Evaluator       // of stage 1
 	log     *metricsLog
 	saved   state // what the last checkpoint holds
 }
@@ -135,6 +137,15 @@ func newFitter(cfg configs.Config, dims Dims, trainSet, validation []Example, op
 	mean, scale := featureStats(trainSet, dims.F)
 	copy(f.w.Value("feat.mean"), mean)
 	copy(f.w.Value("feat.scale"), scale)
+	// Before the first step of stage 1, not after its last, is the time to say that
+	// stage 2 has nothing to learn from.
+	for i, steps := range []int{cfg.Train.Stage1.Steps, cfg.Train.Stage2.Steps} {
+		if steps > 0 {
+			if _, err := newBatcher(stage(i+1), cfg, f.w, trainSet); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return f, nil
 }
 
@@ -295,51 +306,6 @@ func (f *fitter) record(r Record) error {
 	}
 	f.state.Metrics = f.log.size
 	return nil
-}
-
-// validationDue reports whether the risk heads are to be measured now: every
-// validate_every steps of stage 2 and after its last.
-func (f *fitter) validationDue() bool {
-	s := &f.state
-	if s.Stage != 2 || s.Step == 0 || s.Step == s.Validated || len(f.validation) == 0 {
-		return false
-	}
-	every := f.cfg.Train.ValidateEvery
-	return s.Step >= f.stageSteps() || every > 0 && s.Step%every == 0
-}
-
-func (f *fitter) validate(ctx context.Context) error {
-	var err error
-	if f.eval == nil {
-		f.eval, err = newEvaluator(f.be, f.w)
-	} else {
-		err = f.eval.setWeights(f.w)
-	}
-	if err != nil {
-		return err
-	}
-	logits, err := f.eval.Logits(ctx, f.validation)
-	if err != nil {
-		return err
-	}
-	s := &f.state
-	s.Validated = s.Step
-	v := validate(f.validation, logits)
-	if v == nil {
-		return nil // no safe or no unsafe run among them: the last weights are taken
-	}
-	var former *Validation
-	if s.HasBest {
-		former = &s.Best
-	}
-	if v.better(former) {
-		s.HasBest, s.Best, s.BestAt, s.Bad = true, *v, s.Step, 0
-		f.best = f.w.clone()
-	} else if s.Bad++; f.cfg.Train.Patience > 0 && s.Bad >= f.cfg.Train.Patience {
-		s.Early = true
-	}
-	f.progress(Event{Validation: v})
-	return f.record(Record{Validation: v})
 }
 
 // result writes the best weights and returns them.

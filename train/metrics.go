@@ -23,7 +23,8 @@ type Record struct {
 	// the groups of scale 1.
 	Norm       float64     `json:"grad_norm,omitempty"`
 	LR         float64     `json:"lr,omitempty"`
-	Validation *Validation `json:"validation,omitempty"`
+	Validation *Validation `json:"validation,omitempty"` // of stage 2
+	World      *WorldCheck `json:"world,omitempty"`      // of stage 1
 }
 
 // Validation says how well run scores separate unsafe from safe validation runs.

@@ -12,8 +12,9 @@ import (
 // reference is the forward pass of docs/reference/model.md written down term by
 // term in float64, one row at a time, sharing no code with the graph.
 type reference struct {
-	w *Weights
-	s sizes
+	w    *Weights
+	s    sizes
+	mode bool // z is the mode rather than the probabilities
 }
 
 func (r reference) v(name string) []float64 {
@@ -112,11 +113,11 @@ func (r reference) latent(logits []float64) []float64 {
 		}
 		for c, v := range l {
 			out[g*r.s.C+c] = (1-r.w.Model.UniformMix)*math.Exp(v)/sum + r.w.Model.UniformMix/float64(r.s.C)
-			if r.w.Model.Latent == "mode" {
+			if r.mode {
 				out[g*r.s.C+c] = 0
 			}
 		}
-		if r.w.Model.Latent == "mode" {
+		if r.mode {
 			out[g*r.s.C+best] = 1
 		}
 	}
@@ -137,31 +138,55 @@ func (r reference) gru(h, x []float64) []float64 {
 	return out
 }
 
-func (r reference) run(x *Example) (haz, pre []float64) {
+// refStep is what the reference knows of one step.
+type refStep struct {
+	haz, pre float64
+	predict  []float64 // g_obs([h ; z]) after the step's result
+	kl       float64   // of posterior and prior after it
+}
+
+func (r reference) observation(x *Example, t int) []float64 {
+	if t < 0 || !x.HasResult[t] {
+		return r.v("obs.none")
+	}
+	return r.mlp("adapt.o", wide(x.Results[t*r.s.D:(t+1)*r.s.D]))
+}
+
+func (r reference) posterior(h, obs []float64) []float64 {
+	return r.linear("post.out", r.mlp("post.l1", join(h, obs)))
+}
+
+func (r reference) run(x *Example) (steps []refStep) {
 	d, f := r.s.D, r.s.F
 	task := r.mlp("adapt.e", wide(x.Task))
 	h := mapped(r.linear("init", task), math.Tanh)
 	mean, scale := r.v("feat.mean"), r.v("feat.scale")
 	for t := range x.Steps {
-		obs := r.v("obs.none")
-		if t > 0 && x.HasResult[t-1] {
-			obs = r.mlp("adapt.o", wide(x.Results[(t-1)*d:t*d]))
-		}
-		z := r.latent(r.linear("post.out", r.mlp("post.l1", join(h, obs))))
+		z := r.latent(r.posterior(h, r.observation(x, t-1)))
 		call := r.mlp("adapt.a", wide(x.Calls[t*d:(t+1)*d]))
 		feat := wide(x.Features[t*f : (t+1)*f])
 		for i := range feat {
 			feat[i] = min(max((feat[i]-mean[i])/scale[i], -8), 8)
 		}
 		h = r.gru(h, join(z, call, feat))
-		zh := r.latent(r.linear("prior.out", r.mlp("prior.l1", h)))
+		prior := r.linear("prior.out", r.mlp("prior.l1", h))
+		zh := r.latent(prior)
 		logit := func(name string) float64 {
 			y := r.linear(name+".out", r.mlp(name+".l1", join(h, zh, call, feat, task)))
 			return y[0] + matvec(r.v(name+".skip.w"), feat)[0]
 		}
-		haz, pre = append(haz, logit("head.haz")), append(pre, logit("head.pre"))
+		post := r.posterior(h, r.observation(x, t))
+		s := refStep{haz: logit("head.haz"), pre: logit("head.pre")}
+		s.predict = r.linear("obs.out", r.mlp("obs.l1", join(h, r.latent(post))))
+		soft := r
+		soft.mode = false
+		p := soft.latent(prior)
+		for i, q := range soft.latent(post) {
+			s.kl += q * math.Log(q/p[i])
+		}
+		steps = append(steps, s)
 	}
-	return haz, pre
+	return steps
 }
 
 // randomise gives every tensor values, so that no term hides behind a zero.
@@ -202,17 +227,17 @@ func TestLogitsAgreeWithReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ref := reference{w, w.sizes()}
+		ref := reference{w, w.sizes(), latent == "mode"}
 		var spread float64
 		for i := range xs {
-			haz, pre := ref.run(&xs[i])
-			for step := range haz {
-				spread = max(spread, math.Abs(haz[step]-haz[0]))
+			want := ref.run(&xs[i])
+			for step, r := range want {
+				spread = max(spread, math.Abs(r.haz-want[0].haz))
 				for _, c := range []struct {
 					name string
 					got  float32
 					want float64
-				}{{"hazard", got[i].Hazard[step], haz[step]}, {"prefix", got[i].Prefix[step], pre[step]}} {
+				}{{"hazard", got[i].Hazard[step], r.haz}, {"prefix", got[i].Prefix[step], r.pre}} {
 					if math.Abs(float64(c.got)-c.want) > 1e-5*(1+math.Abs(c.want)) {
 						t.Errorf("%s: %s step %d: %s logit %g, reference %g", latent, xs[i].ID, step, c.name, c.got, c.want)
 					}
@@ -222,6 +247,38 @@ func TestLogitsAgreeWithReference(t *testing.T) {
 		if spread < 0.1 {
 			t.Errorf("%s: logits vary by %g only: the test compares nothing", latent, spread)
 		}
+	}
+}
+
+func TestWorldModelAgreesWithReference(t *testing.T) {
+	cfg, dims := testConfig(), testDims()
+	w, err := newWeights(cfg.Model, dims, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	randomise(w)
+	be, err := backendFor("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := newEvaluator(be, w, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	xs := testExamples(5, dims, nil, 9, 3)
+	ref := reference{w: w, s: w.sizes()}
+	visited := 0
+	err = ev.each(context.Background(), xs, func(run, step, row int, v [][]float32) {
+		visited++
+		want := ref.run(&xs[run])[step]
+		near(t, "prediction", v[0][row*dims.D:(row+1)*dims.D], want.predict, 1e-5)
+		near(t, "kl", v[1][row:row+1], []float64{want.kl}, 1e-5)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 9 + 3 + 9 + 3 + 9; visited != want {
+		t.Errorf("%d steps were visited, want %d", visited, want)
 	}
 }
 
