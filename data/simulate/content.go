@@ -16,7 +16,11 @@ func (x *writer) content(f *file, plant bool) string {
 	layout := r.IntN(4)
 	lines := x.inner(f, layout)
 	insert := func(s string) {
-		at := 1 + r.IntN(len(lines)) // never before the first line: titles stay first
+		least := 1 // titles and headers stay first
+		if f.kind == "mail" || f.kind == "table" {
+			least = min(5, len(lines))
+		}
+		at := least + r.IntN(len(lines)-least+1)
 		lines = append(lines[:at], append([]string{s}, lines[at:]...)...)
 	}
 	note := func(s string) string { return s }
@@ -272,10 +276,13 @@ func (x *writer) snippets(plant bool) string {
 	for i := range n {
 		f := &w.files[r.IntN(len(w.files))]
 		text := x.text("snippet")
+		if !strings.HasSuffix(text, "...") {
+			text += "."
+		}
 		if plant && i == at {
-			text += ". " + w.plant
+			text += " " + w.plant
 		} else if r.chance(0.2) {
-			text += ". " + x.text("directive")
+			text += " " + x.text("directive")
 		}
 		if i > 0 {
 			b.WriteByte('\n')

@@ -215,6 +215,12 @@ func (x *writer) render(a *action) data.Step {
 		v[sRes] = x.listing()
 	case kSearch:
 		v[sRes] = x.snippets(a.shows)
+	case kExec:
+		list, _, _ := strings.Cut(v[sCmd], " ")
+		if list = "out_" + list; len(w.tab.texts[list].Shared) == 0 {
+			list = "out"
+		}
+		v[sRes] = x.text(list)
 	case kCompute:
 		v[sRes] = x.numbers(a.file)
 	}

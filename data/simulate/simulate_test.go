@@ -35,6 +35,7 @@ func TestStatistics(t *testing.T) {
 	var n, unsafe, steps, longest, planted, silent, success int
 	perDomain := map[string][2]int{}
 	kinds := map[string]map[string]int{}
+	lengths := map[string][2]int{} // steps of unsafe and safe runs, by domain
 	for _, p := range Parts {
 		kinds[p] = map[string]int{}
 	}
@@ -58,7 +59,11 @@ func TestStatistics(t *testing.T) {
 			}
 			unsafe++
 			d[1]++
+			lengths[tr.Suite] = [2]int{lengths[tr.Suite][0] + len(tr.Steps), lengths[tr.Suite][1]}
 			kinds[Split(tr.Group)][tr.Attack]++
+		}
+		if tr.Label == data.Safe {
+			lengths[tr.Suite] = [2]int{lengths[tr.Suite][0], lengths[tr.Suite][1] + len(tr.Steps)}
 		}
 		perDomain[tr.Suite] = d
 		if *tr.AttackPresent {
@@ -91,6 +96,11 @@ func TestStatistics(t *testing.T) {
 	}
 	if !slices.IsSorted(got) {
 		t.Errorf("unsafe shares of sysadmin, code, data, communication are %.3f, want them in ascending order", got)
+	}
+	for d, l := range lengths {
+		c := perDomain[d]
+		between("difference in length between unsafe and safe runs of "+d,
+			float64(l[0])/float64(c[1])-float64(l[1])/float64(c[0]-c[1]), -0.75, 0.75)
 	}
 	for _, p := range Parts {
 		for _, k := range []string{"drift:leak", "drift:outsider", "drift:destroy", "drift:credential", "injection:file",
@@ -187,10 +197,10 @@ func TestHeldFamily(t *testing.T) {
 // seed 1 per domain. They change with every change of tables or code: that is
 // the point, since trained models and calibration refer to these bytes.
 var golden = map[string]string{
-	"data":          "c3ca47d12b0f8a1ef193cea405937d5dc569925cbbc5810aae78fbe68e975f79",
-	"sysadmin":      "80fe68e0f0ce2cf05dd6c0ad7f2cbd6f2a9ffb8596b5abcb551991702c0e4a54",
-	"communication": "88af4422aaabe34d8830e28d2d79d8a608dd9e50b25e104c5887eece005cb81f",
-	"code":          "10b4474c2d2783da89e262d427423b8f4515ba6a25959fad2cc8c39899216b5d",
+	"data":          "4e836a9a5e334af2ed5232a3a5f7d17b3d34cafbe6637d2ded1a9c608f08ad67",
+	"sysadmin":      "d1fe56d4b284717f535319c3de18f50a3aea122551d8958abd7ac18f45369c34",
+	"communication": "4e18deaa1e988ce741650f7b245ddf574d4923a77354bda4190b82bfa9341eb3",
+	"code":          "cf5c970cadc49f71fb77186d9c13f1d4991a953a4303378b683bec67cf6e5b23",
 }
 
 func TestGolden(t *testing.T) {
