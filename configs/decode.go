@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -16,9 +17,13 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxFile bounds a configuration file; the parser recurses once per nesting
-// level, so this bounds its stack as well.
-const maxFile = 64 << 10
+// Bounds of a configuration file, in bytes and in opening brackets. The parser
+// takes time that grows with the square of the first and the cube of the second:
+// 64 KB of "[" keep it busy for half a minute.
+const (
+	maxFile     = 32 << 10
+	maxBrackets = 256
+)
 
 // baseKey names, in a file, the preset that the file starts from.
 const baseKey = "base"
@@ -27,6 +32,9 @@ const baseKey = "base"
 func parse(file string, src []byte) (node ast.Node, err error) {
 	if len(src) > maxFile {
 		return nil, &Error{File: file, Reason: fmt.Sprintf("is %d bytes long: a configuration has at most %d", len(src), maxFile)}
+	}
+	if n := bytes.Count(src, []byte("[")) + bytes.Count(src, []byte("{")); n > maxBrackets {
+		return nil, &Error{File: file, Reason: fmt.Sprintf("has %d opening brackets: a configuration has at most %d", n, maxBrackets)}
 	}
 	// The parser indexes its tokens without checks in some malformed inputs.
 	defer func() {

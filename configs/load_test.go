@@ -141,7 +141,8 @@ func TestParseErrors(t *testing.T) {
 		{"two documents", "seed: 1\n---\nseed: 2\n", "a configuration is one YAML document"},
 		{"syntax", "train: [1\n", "f.yaml:1: "},
 		{"top level", "- 1\n", "f.yaml:1: want a mapping of keys to values, not a list"},
-		{"too large", strings.Repeat("# comment\n", maxFile/10+1), "a configuration has at most 65536"},
+		{"too large", strings.Repeat("# comment\n", maxFile/10+1), "a configuration has at most 32768"},
+		{"brackets", strings.Repeat("[", maxBrackets+1), "a configuration has at most 256"},
 		{"range", "train:\n  batch: 0\n", "f.yaml: train.batch: want a whole number from 1 to 1024, not 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
