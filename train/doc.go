@@ -14,7 +14,8 @@
 // of batches, noise) is plain Go on the host: a training is a function of config
 // and data, and a checkpoint is its whole state.
 //
-// Runs longer than max_steps are cut to a window, see [Fit]; a window that does
+// Runs longer than max_steps are cut to a window: one that ends with the hazard
+// where that is located, else any part, drawn anew every epoch. A window that does
 // not begin at the first step starts from the state that the task gives, as if
 // the run began there, but with the result that came before it.
 //

@@ -2,12 +2,16 @@ package train
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +137,41 @@ func TestOtherConfigOrDataIsRefused(t *testing.T) {
 	other.Name = "renamed"
 	if _, err := Fit(ctx, other, dims, xs, nil, Options{Dir: dir}); err != nil {
 		t.Errorf("how often a checkpoint is written, or a name, makes another run: %v", err)
+	}
+}
+
+// A disk that lost the newest checkpoint costs steps, not the result.
+func TestDamagedCheckpointCostsStepsOnly(t *testing.T) {
+	cfg, dims := testConfig(), testDims()
+	xs, val := testExamples(14, dims, nil, 3, 2, 7, 4), testExamples(10, dims, nil, 5, 3)
+	whole, dir := t.TempDir(), t.TempDir()
+	if _, err := Fit(context.Background(), cfg, dims, xs, val, Options{Dir: whole}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := Fit(ctx, cfg, dims, xs, val, Options{Dir: dir, Progress: func(e Event) {
+		if e.Stage == 2 && e.Step == 5 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "checkpoint", "step-*"))
+	if err != nil || len(names) != checkpoints.Keep {
+		t.Fatal(names, err)
+	}
+	if err := os.Truncate(names[len(names)-1], 100); err != nil { // sorted by step
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	if _, err := Fit(context.Background(), cfg, dims, xs, val, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), names[len(names)-1]) {
+		t.Errorf("the log does not name the damaged file:\n%s", log.String())
+	}
+	if diff := cmp.Diff(fitFiles(t, whole), fitFiles(t, dir)); diff != "" {
+		t.Errorf("the run differs:\n%s", diff)
 	}
 }
