@@ -237,3 +237,24 @@ func TestPickExamples(t *testing.T) {
 		t.Error("examples of nothing")
 	}
 }
+
+// FuzzRead: whatever the file says, reading it and drawing what was read end in
+// an error or a page, and the page holds no script.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"schema":"dreamguard.eval/v1","sets":[{"name":"a","auroc":null,"curves":{"roc":[{"x":0,"y":1}]}}]}`)
+	f.Add(`{"schema":"dreamguard.eval/v1","examples":[{"tools":["<script>"],"hazard":[0.1],"risk":[2],"decisions":["HOLD"],"first_hazard":9}]}`)
+	f.Add(`{"schema":"dreamguard.eval/v1","thresholds":{"hold":{"value":null},"block":{}},"baselines":[{"sets":null}]}`)
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := eval.Read(strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := r.WriteHTML(&b); err == nil && strings.Contains(strings.ToLower(b.String()), "<script") {
+			t.Errorf("a script got in:\n%s", b.String())
+		}
+		if err := eval.Table(&b, r); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -88,6 +88,9 @@ type Chart struct {
 	LegendBottom  bool // legend at the bottom instead of the top
 }
 
+// maxValue bounds coordinates, so that ranges and their ticks stay finite.
+const maxValue = 1e100
+
 // ErrData is returned for a series that cannot be drawn.
 var ErrData = errors.New("plot: cannot draw")
 
@@ -135,12 +138,8 @@ func (c Chart) SVG() ([]byte, error) {
 		axis *plot.Axis
 		at   []float64
 	}{{&p.X, c.X.At}, {&p.Y, c.Y.At}} {
-		if a.at != nil {
-			var ticks plot.ConstantTicks
-			for _, v := range a.at {
-				ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
-			}
-			a.axis.Tick.Marker = ticks
+		if _, named := a.axis.Tick.Marker.(names); !named {
+			a.axis.Tick.Marker = numbers(a.at)
 		}
 	}
 	// The range is always set: with no data, or one value, it would be infinite or empty.
@@ -172,6 +171,9 @@ func add(p *plot.Plot, s Series) error {
 	}
 	pts := make(plotter.XYs, len(s.X))
 	for i := range pts {
+		if math.Abs(s.X[i]) > maxValue || math.Abs(s.Y[i]) > maxValue {
+			return fmt.Errorf("point %d is (%g, %g): want values up to %g", i, s.X[i], s.Y[i], float64(maxValue))
+		}
 		pts[i] = plotter.XY{X: s.X[i], Y: s.Y[i]}
 	}
 	var thumbs []plot.Thumbnailer
@@ -228,6 +230,43 @@ func limits(a Axis, lo, hi float64) (float64, float64) {
 		return lo - 0.5, hi + 0.5
 	}
 	return lo, hi
+}
+
+// numbers are the ticks of a numeric axis: these, or if there are none a few
+// round ones. The library's own search for round numbers does not end on
+// extreme ranges.
+type numbers []float64
+
+func (n numbers) Ticks(lo, hi float64) []plot.Tick {
+	at := []float64(n)
+	if at == nil {
+		at = round(lo, hi)
+	}
+	var out []plot.Tick
+	for _, v := range at {
+		out = append(out, plot.Tick{Value: v, Label: fmt.Sprintf("%.6g", v)})
+	}
+	return out
+}
+
+// round returns at most eleven multiples of 1, 2 or 5 times a power of ten.
+func round(lo, hi float64) []float64 {
+	width := hi - lo
+	if !(width > 0) || math.IsInf(width, 0) {
+		return nil
+	}
+	step := math.Pow(10, math.Floor(math.Log10(width/4)))
+	for _, m := range []float64{5, 2} {
+		if width/(m*step) >= 4 {
+			step *= m
+			break
+		}
+	}
+	var out []float64
+	for k := math.Ceil(lo / step); k*step <= hi && len(out) < 11; k++ {
+		out = append(out, k*step)
+	}
+	return out
 }
 
 // maxNames bounds how many names one axis shows.

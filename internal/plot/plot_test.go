@@ -69,6 +69,7 @@ func TestChartRefuses(t *testing.T) {
 	for name, s := range map[string]Series{
 		"ragged":   {X: []float64{1, 2}, Y: []float64{1}},
 		"NaN":      {X: []float64{1}, Y: []float64{math.NaN()}},
+		"huge":     {X: []float64{1e308}, Y: []float64{1}},
 		"infinite": {X: []float64{1}, Y: []float64{math.Inf(1)}, Dots: true},
 	} {
 		if _, err := (Chart{Series: []Series{s}}).SVG(); !errors.Is(err, ErrData) {
@@ -101,6 +102,30 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
+func TestRoundTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		want   []float64
+	}{
+		{0, 1, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
+		{0, 1000, []float64{0, 200, 400, 600, 800, 1000}},
+		{-3, 1, []float64{-3, -2, -1, 0, 1}},
+		{0, 4.5, []float64{0, 1, 2, 3, 4}},
+		{1, 1, nil},
+	} {
+		got := round(c.lo, c.hi)
+		if len(got) != len(c.want) {
+			t.Errorf("round(%v, %v) = %v, want %v", c.lo, c.hi, got, c.want)
+			continue
+		}
+		for i := range got {
+			if math.Abs(got[i]-c.want[i]) > 1e-9*(c.hi-c.lo) {
+				t.Errorf("round(%v, %v) = %v, want %v", c.lo, c.hi, got, c.want)
+			}
+		}
+	}
+}
+
 func TestLoss(t *testing.T) {
 	var b strings.Builder
 	for i := 1; i <= 1000; i++ {
@@ -128,4 +153,23 @@ func TestLoss(t *testing.T) {
 	if _, err := Loss(strings.NewReader("{}\n{broken\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("error %v, want one that names line 2", err)
 	}
+}
+
+// FuzzLoss: any file gives charts that can be drawn, or an error.
+func FuzzLoss(f *testing.F) {
+	f.Add(`{"stage":1,"step":1,"terms":{"loss":0.5}}`)
+	f.Add(`{"stage":1,"step":1,"terms":{"a":1e15}}` + "\n" + `{"stage":1,"step":2,"terms":{"a":1000000000000001}}`)
+	f.Add(`{"stage":1,"step":1e99,"terms":{"a":-1e99}}` + "\n" + `{"stage":1,"step":-1e99,"terms":{"a":1e99}}`)
+	f.Add(`{"stage":-1,"step":1e308,"terms":{"<b>":-1e308}}` + "\n" + `{"stage":-1,"step":-1e308,"terms":{"<b>":1e308}}`)
+	f.Fuzz(func(t *testing.T, s string) {
+		charts, err := Loss(strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		for _, c := range charts {
+			if svg, err := c.SVG(); err == nil {
+				wellFormed(t, svg)
+			}
+		}
+	})
 }
