@@ -2,6 +2,7 @@ package calib_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -136,7 +137,7 @@ func sample(n int, informed string) []calib.Run {
 	rng := rand.New(rand.NewPCG(7, uint64(len(informed))))
 	runs := make([]calib.Run, n)
 	for i := range runs {
-		r := calib.Run{ID: string(rune('a'+i%26)) + string(rune('a'+i/26)), Unsafe: i%2 == 0, Hazard: -1}
+		r := calib.Run{ID: fmt.Sprintf("%04d", i), Unsafe: i%2 == 0, Hazard: -1}
 		if r.Unsafe {
 			r.Hazard = 4
 		}
@@ -254,6 +255,15 @@ func TestFusionValidate(t *testing.T) {
 		change(&f)
 		if err := f.Validate(); !errors.Is(err, calib.ErrFusion) {
 			t.Errorf("%s: error %v, want ErrFusion", name, err)
+		}
+	}
+}
+
+func BenchmarkTuneFusion(b *testing.B) {
+	runs := sample(2000, "prefix")
+	for b.Loop() {
+		if _, err := calib.TuneFusion(runs, 0.8, 4); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
