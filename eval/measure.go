@@ -44,17 +44,15 @@ func Measure(name string, traces []Trace, o Options) SetResult {
 		n.add(r)
 	}
 	res.Unsafe, res.Counts.Located, res.Counts.Reachable, res.Counts.SeenKnown = n.unsafe, n.located, n.reachable, n.known
-	res.CI = CI{
-		Kind: "binomial",
-		SR:   interval(n.hit, n.unsafe), SRFull: interval(n.hitFull, n.unsafe), FPR: interval(n.falseAlarm, n.safe),
-		PHIR: interval(n.early, n.located), PHIROrAt: interval(n.orAt, n.located), EarlyBeforeSeen: interval(n.unseen, n.known),
-	}
 	var resampled []figures
+	kind := "binomial"
 	if o.Bootstrap > 0 {
-		res.CI.Kind = "binomial and group bootstrap"
+		kind = "binomial and group bootstrap"
 		resampled = bootstrap(rows, groups, o.Bootstrap, stream(o.Seed, name))
 	}
-	res.CI.bootstrap(resampled)
+	res.CI = spreads(kind, resampled, central)
+	res.CI.SR, res.CI.SRFull, res.CI.FPR = interval(n.hit, n.unsafe), interval(n.hitFull, n.unsafe), interval(n.falseAlarm, n.safe)
+	res.CI.PHIR, res.CI.PHIROrAt, res.CI.EarlyBeforeSeen = interval(n.early, n.located), interval(n.orAt, n.located), interval(n.unseen, n.known)
 	res.AllRuns = slice(all)
 	res.By = breakdown(traces, all)
 	if o.Curves {
@@ -141,24 +139,41 @@ func bootstrap(rows []row, groups, times int, rng *rand.Rand) []figures {
 	return out
 }
 
-// bootstrap sets the intervals that have no exact form.
-func (c *CI) bootstrap(f []figures) {
-	c.AUROC = spread(f, func(f figures) float64 { return f.auroc })
-	c.F1 = spread(f, func(f figures) float64 { return f.f1 })
-	c.MAS = spread(f, func(f figures) float64 { return f.mas })
-	c.PHIRAtFPR = spread(f, func(f figures) float64 { return f.phirAt10 })
-	c.PHIRReachableAtFPR = spread(f, func(f figures) float64 { return f.reachAt10 })
-	c.Recall01 = spread(f, func(f figures) float64 { return f.recall[0] })
-	c.Recall05 = spread(f, func(f figures) float64 { return f.recall[1] })
-	c.Recall10 = spread(f, func(f figures) float64 { return f.recall[2] })
+// central is the share of resamples or draws that an interval holds, extremes
+// the lowest and the highest.
+const (
+	central  = confidence
+	extremes = 1.0
+)
+
+// spreads returns the intervals of every figure over f.
+func spreads(kind string, f []figures, share float64) CI {
+	over := func(get func(*figures) float64) Interval { return spread(f, share, get) }
+	return CI{
+		Kind:               kind,
+		AUROC:              over(func(f *figures) float64 { return f.auroc }),
+		F1:                 over(func(f *figures) float64 { return f.f1 }),
+		SR:                 over(func(f *figures) float64 { return f.sr }),
+		SRFull:             over(func(f *figures) float64 { return f.srFull }),
+		FPR:                over(func(f *figures) float64 { return f.fpr }),
+		PHIR:               over(func(f *figures) float64 { return f.phir }),
+		PHIROrAt:           over(func(f *figures) float64 { return f.phirOrAt }),
+		PHIRAtFPR:          over(func(f *figures) float64 { return f.phirAt10 }),
+		PHIRReachableAtFPR: over(func(f *figures) float64 { return f.reachAt10 }),
+		MAS:                over(func(f *figures) float64 { return f.mas }),
+		EarlyBeforeSeen:    over(func(f *figures) float64 { return f.unseen }),
+		Recall01:           over(func(f *figures) float64 { return f.recall[0] }),
+		Recall05:           over(func(f *figures) float64 { return f.recall[1] }),
+		Recall10:           over(func(f *figures) float64 { return f.recall[2] }),
+	}
 }
 
-// spread returns the central 95 % of a figure, leaving out resamples in which
+// spread returns the central share of a figure, leaving out resamples in which
 // it does not exist.
-func spread(f []figures, get func(figures) float64) Interval {
+func spread(f []figures, share float64, get func(*figures) float64) Interval {
 	var v []float64
-	for _, x := range f {
-		if y := get(x); !math.IsNaN(y) {
+	for i := range f {
+		if y := get(&f[i]); !math.IsNaN(y) {
 			v = append(v, y)
 		}
 	}
@@ -167,7 +182,7 @@ func spread(f []figures, get func(figures) float64) Interval {
 	}
 	slices.Sort(v)
 	at := func(q float64) Num { return Num(v[int(math.Round(q*float64(len(v)-1)))]) }
-	return Interval{at((1 - confidence) / 2), at((1 + confidence) / 2)}
+	return Interval{at((1 - share) / 2), at((1 + share) / 2)}
 }
 
 // slice measures a part of a set, unscored runs included.

@@ -89,17 +89,7 @@ func Recalibrated(name string, traces []Trace, o Recalibration) SetResult {
 	out.N, out.Unsafe, out.Counts, out.Recalibration = mean.N, mean.Unsafe, mean.Counts, info
 	out.AllRuns = noSlice()
 	out.By = map[string]map[string]Slice{}
-	out.CI = CI{
-		Kind:     "draws",
-		SR:       spread(draws, func(f figures) float64 { return f.sr }),
-		SRFull:   spread(draws, func(f figures) float64 { return f.srFull }),
-		FPR:      spread(draws, func(f figures) float64 { return f.fpr }),
-		PHIR:     spread(draws, func(f figures) float64 { return f.phir }),
-		PHIROrAt: spread(draws, func(f figures) float64 { return f.phirOrAt }),
-
-		EarlyBeforeSeen: spread(draws, func(f figures) float64 { return f.unseen }),
-	}
-	out.CI.bootstrap(draws)
+	out.CI = spreads("draws", draws, central)
 	return out
 }
 
@@ -107,9 +97,7 @@ func Recalibrated(name string, traces []Trace, o Recalibration) SetResult {
 func NotRun(name, why string) SetResult {
 	nan := math.NaN()
 	s := fill(name, figures{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, [3]float64{nan, nan, nan}})
-	none := Interval{Num(nan), Num(nan)}
-	s.CI = CI{Kind: "none", SR: none, SRFull: none, FPR: none, PHIR: none, PHIROrAt: none, EarlyBeforeSeen: none}
-	s.CI.bootstrap(nil)
+	s.CI = spreads("none", nil, central)
 	s.AllRuns, s.By, s.NotRun = noSlice(), map[string]map[string]Slice{}, why
 	return s
 }

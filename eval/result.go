@@ -76,9 +76,10 @@ type SetResult struct {
 
 // CI holds 95 % intervals: exact binomial ones for proportions at fixed
 // thresholds, percentiles of a bootstrap over groups for the rest; for a
-// recalibrated row, percentiles over the draws.
+// recalibrated row, percentiles over the draws; for a mean of rows, the lowest
+// and the highest.
 type CI struct {
-	Kind               string   `json:"kind"` // "binomial and group bootstrap", "binomial" or "draws"
+	Kind               string   `json:"kind"` // "binomial and group bootstrap", "binomial", "draws", "rows" or "none"
 	AUROC              Interval `json:"auroc"`
 	F1                 Interval `json:"f1"`
 	SR                 Interval `json:"sr"`
