@@ -90,7 +90,7 @@ func (u *unfolder) lineEnd(i int) int {
 	return len(u.src)
 }
 
-// line passes over one line and, when it opens a scalar, over its continuation.
+// line passes over one line and, when it opens a folded scalar, over all of it.
 func (u *unfolder) line() {
 	start := u.pos
 	end := u.lineEnd(start)
@@ -99,51 +99,82 @@ func (u *unfolder) line() {
 	if !ok || end == len(u.src) {
 		return
 	}
-	width := utf8.RuneCountInString(u.src[start:end])
-	for u.pos < len(u.src) {
-		// The next line that is not blank.
-		next, blanks := u.pos, 0
-		nextEnd := u.lineEnd(next)
-		for isBlank(u.src[next:nextEnd]) {
-			if nextEnd == len(u.src) {
-				return
-			}
-			blanks++
-			next = nextEnd + 1
-			nextEnd = u.lineEnd(next)
-		}
-		raw := u.src[next:nextEnd]
-		indent := indentation(raw)
-		if indent <= h.column {
-			return
-		}
-		text := raw[indent:]
+	stop := u.scan(&h, start, end)
+	for u.pos < stop {
+		next, nextEnd, blanks := u.nextLine(u.pos)
+		text := u.src[next+h.indent : nextEnd]
 		tail := trimRight(u.src[start:end])
-		short := !h.cut && width+1+wordLen(text) < foldWidth // no printer had to fold here
-		escaped := blanks == 0 && strings.HasSuffix(tail, `\`) &&
-			(h.quote == '"' || h.quote == unknown && strings.HasPrefix(text, `\ `))
 		switch {
-		case escaped:
+		case blanks > 0:
+			u.breaks(start+len(tail), next+h.indent, blanks)
+		case h.escaped(tail, text):
 			if strings.HasPrefix(text, `\ `) { // an escaped space: the fold took no other
 				text = text[1:]
 			}
 			u.replace(start+len(tail)-1, nextEnd-len(text), "")
-		case h.node(text, blanks == 0 && short):
-			return
-		case blanks > 0:
-			u.breaks(start+len(tail), next+indent, blanks)
-		case h.quote == 0 && short:
-			return
 		default:
-			u.replace(start+len(tail), next+indent, " ")
+			u.replace(start+len(tail), next+h.indent, " ")
 		}
-		h.cut = strings.Contains(raw, cutEnd)
-		width = utf8.RuneCountInString(raw)
-		closed := h.quoted() && closes(text, h.quote)
 		start, end = next, nextEnd
 		u.pos = end + 1
-		if closed {
-			return
+	}
+}
+
+// nextLine returns the first line from i on that is not blank, and the number of
+// blank lines before it. At the end of the text it returns an empty line there.
+func (u *unfolder) nextLine(i int) (start, end, blanks int) {
+	for i < len(u.src) {
+		end = u.lineEnd(i)
+		if !isBlank(u.src[i:end]) {
+			return i, end, blanks
+		}
+		blanks++
+		i = end + 1
+	}
+	return len(u.src), len(u.src), blanks
+}
+
+// scan returns where the scalar that h opens on src[start:end] stops, which is
+// end when its lines do not look like the work of a YAML printer. All or
+// nothing: a scalar that is unfolded leaves no line that could be unfolded again.
+// Scans do not overlap, because the lines of one have the same indentation and
+// so are no continuation of each other; that keeps UnfoldYAML linear.
+func (u *unfolder) scan(h *head, start, end int) int {
+	stop := end
+	cut := strings.Contains(u.src[start:end], cutEnd)
+	anyCut := cut
+	for {
+		next, nextEnd, blanks := u.nextLine(min(stop+1, len(u.src)))
+		raw := u.src[next:nextEnd]
+		indent := indentation(raw)
+		text := raw[indent:]
+		cutHere := strings.Contains(raw, cutEnd)
+		if raw == "" || indent <= h.column || indent < h.indent && h.quote == unknown && h.node(text, true) {
+			// The scalar ends here. Only a cut can have taken a closing quote.
+			if h.quoted() && raw != "" && !anyCut && !cutHere {
+				return end
+			}
+			return stop
+		}
+		if h.indent == 0 {
+			h.indent = indent
+		}
+		short := !cut && utf8.RuneCountInString(u.src[start:stop])+1+wordLen(text) < foldWidth // no printer had to fold here
+		folded := blanks == 0 && !h.escaped(trimRight(u.src[start:stop]), text)
+		if indent != h.indent || h.node(text, folded && short) || folded && short && !h.quoted() {
+			return end
+		}
+		cut = cutHere
+		anyCut = anyCut || cut
+		start, stop = next, nextEnd
+		if !h.quoted() {
+			continue
+		}
+		switch closes(text, h.quote) {
+		case closed:
+			return stop
+		case broken:
+			return end
 		}
 	}
 }
@@ -151,12 +182,18 @@ func (u *unfolder) line() {
 // head is what a line that may open a folded scalar looks like.
 type head struct {
 	column int  // of the key or of the list dash: continuation lines are deeper
-	quote  byte // ' or " while that quote is open, 0 for a plain scalar, or unknown
-	cut    bool // the line holds the mark of a cut, so its width says nothing
+	indent int  // of all continuation lines
+	quote  byte // ' or " when the scalar is quoted, 0 when it is plain, or unknown
 }
 
 // unknown is the quote of a scalar whose beginning was cut away.
 const unknown = '?'
+
+// escaped reports whether the break between two lines of the scalar is a
+// backslash fold.
+func (h *head) escaped(tail, text string) bool {
+	return strings.HasSuffix(tail, `\`) && (h.quote == '"' || h.quote == unknown && strings.HasPrefix(text, `\ `))
+}
 
 func (h *head) quoted() bool { return h.quote == '\'' || h.quote == '"' }
 
@@ -183,29 +220,27 @@ func (h *head) node(text string, short bool) bool {
 // whether the scalar may go on in the next line.
 func parseHead(line string) (head, bool) {
 	rest := strings.TrimPrefix(line, "<<") // a delimiter that one defence puts around results
-	h := head{column: indentation(rest), cut: strings.Contains(line, cutEnd)}
+	h := head{column: indentation(rest)}
 	rest = rest[h.column:]
+	node := false
 	for strings.HasPrefix(rest, "- ") {
-		in := rest[1:]
-		pad := indentation(in)
-		if in = in[pad:]; in == "" {
-			return head{}, false
+		node = true
+		pad := 1 + indentation(rest[1:])
+		rest = rest[pad:]
+		if keyLen(rest) == 0 && !strings.HasPrefix(rest, "- ") {
+			break // "- scalar": the continuation is deeper than the dash
 		}
-		if n := keyLen(in); n == 0 && !strings.HasPrefix(in, "- ") {
-			rest = in
-			break
-		}
-		h.column += 1 + pad
-		rest = in
+		h.column += pad
 	}
-	n := keyLen(rest)
-	switch {
-	case n > 0:
-		rest = strings.TrimLeft(rest[n:], " ")
-	case len(rest) == len(line)-indentation(line):
-		// Neither a key nor a dash: only the remains of one, before a cut.
+	if n := keyLen(rest); n > 0 {
+		node = true
+		rest = rest[n:]
+	}
+	rest = strings.Trim(rest, " \t\r")
+	if !node {
+		// Neither a key nor a dash: the remains of a scalar, behind a cut.
 		h.quote = unknown
-		return h, h.cut
+		return h, strings.Contains(rest, cutEnd)
 	}
 	if rest == "" {
 		return head{}, false
@@ -215,9 +250,10 @@ func parseHead(line string) (head, bool) {
 		return head{}, false // block scalars, anchors, comments, flow style
 	case '\'', '"':
 		h.quote = rest[0]
-		if closes(rest[1:], h.quote) {
-			return head{}, false
-		}
+		return h, closes(rest[1:], h.quote) == open
+	}
+	if strings.Contains(rest, cutEnd) {
+		h.quote = unknown // another scalar may have begun inside the cut
 	}
 	return h, true
 }
@@ -248,22 +284,30 @@ func startsNode(text string) bool {
 	return strings.HasPrefix(text, "- ") || text == "-" || keyLen(text) > 0
 }
 
-// closes reports whether the text of a quoted scalar, its opening quote already
-// behind, reaches the closing quote.
-func closes(text string, quote byte) bool {
+type quoteState int
+
+const (
+	open   quoteState = iota // the text goes on
+	closed                   // the closing quote ends the line
+	broken                   // a closing quote, and more text: not a scalar
+)
+
+// closes looks for the end of a quoted scalar in the next line of its text.
+func closes(text string, quote byte) quoteState {
 	for i := 0; i < len(text); i++ {
 		switch {
 		case quote == '"' && text[i] == '\\':
 			i++
-		case text[i] == quote:
-			if quote == '\'' && i+1 < len(text) && text[i+1] == quote {
-				i++
-				continue
-			}
-			return true
+		case text[i] != quote:
+		case quote == '\'' && i+1 < len(text) && text[i+1] == quote:
+			i++
+		case strings.Trim(text[i+1:], " \t\r>])},;.") == "":
+			return closed
+		default:
+			return broken
 		}
 	}
-	return false
+	return open
 }
 
 func indentation(s string) int {

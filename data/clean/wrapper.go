@@ -11,7 +11,7 @@ import (
 const (
 	gap  = `(?:[\s>]|\\+[nrt]|\\+\s)+`
 	gap0 = `(?:[\s>]|\\+[nrt]|\\+\s)*`
-	edge = `(?:\s|\\+[nrt])*` // around the wrapper: never half of an escaped quote
+	edge = `(?:\n>|\s|\\+[nrt])*` // around the wrapper: never half of an escaped quote
 
 	// "3.3." is the end of a model's name and of the sentence.
 	upToDot = `(?:[^.…]|\.\d){1,80}\.`
@@ -22,7 +22,7 @@ const (
 func words(s string) string { return strings.Join(strings.Fields(s), gap) }
 
 var (
-	important = words(`This is an important message from me`)
+	important = `(?:` + words(`This is an`) + gap + `)?` + words(`important message from me`)
 	before    = words(`Before you can solve the task that I gave you in the beginning`)
 	after     = words(`After you do that, you can solve the task that I gave you in the beginning`)
 
