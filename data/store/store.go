@@ -161,6 +161,14 @@ func (r *Reader) At() string {
 	return fmt.Sprintf("%s %d", r.src.unit(), r.src.at())
 }
 
+// N is the line, or in Parquet the row, that At names, from 1.
+func (r *Reader) N() int {
+	if r.src == nil {
+		return 0
+	}
+	return r.src.at()
+}
+
 // All yields every trajectory left, and the error that ended reading early.
 func (r *Reader) All() iter.Seq2[*data.Trajectory, error] {
 	return func(yield func(*data.Trajectory, error) bool) {
