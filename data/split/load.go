@@ -256,7 +256,9 @@ func (l *loader) add(t *data.Trajectory) {
 		l.locked[t.Group] = true
 		before := len(l.runs)
 		l.runs = slices.DeleteFunc(l.runs, func(o *data.Trajectory) bool { return o.Group == t.Group })
-		l.report.Dropped[sharesLocked] += before - len(l.runs)
+		if n := before - len(l.runs); n > 0 {
+			l.report.Dropped[sharesLocked] += n
+		}
 	}
 	l.runs = append(l.runs, t)
 }
