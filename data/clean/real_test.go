@@ -136,3 +136,44 @@ func TestNoLeakLeftInRealData(t *testing.T) {
 		t.Errorf("%d hazards of asse-security do not name the attack tool, want 30 (counted when the data was converted)", n)
 	}
 }
+
+// TestInstructionKeepsItsLine checks that what stands between the wrapper's
+// sentences is a line of its own afterwards, unfolded.
+func TestInstructionKeepsItsLine(t *testing.T) {
+	between := regexp.MustCompile(`(?s)following\s+first:\s*\n(.*?)\n\s*After you do that`)
+	paragraph := regexp.MustCompile(`\n\s*\n`)
+	n, lost := 0, 0
+	eachReal(t, func(_ string, r *data.Trajectory) {
+		var goals [][]string
+		for i := range r.Steps {
+			var found []string
+			for _, m := range between.FindAllStringSubmatch(r.Steps[i].Result, -1) {
+				first := paragraph.Split(m[1], 2)[0]
+				if !strings.Contains(first, "…[cut") {
+					found = append(found, strings.Join(strings.Fields(first), " "))
+				}
+			}
+			goals = append(goals, found)
+		}
+		Apply(r)
+		for i, found := range goals {
+			lines := map[string]bool{}
+			for line := range strings.Lines(r.Steps[i].Result) {
+				lines[strings.Join(strings.Fields(line), " ")] = true
+			}
+			for _, goal := range found {
+				n++
+				if !lines[goal] {
+					lost++
+					if lost <= 10 {
+						t.Logf("%s: step %d: %q is no line of %q", r.ID, i, goal, r.Steps[i].Result)
+					}
+				}
+			}
+		}
+	})
+	t.Logf("%d of %d planted instructions do not stand on one line", lost, n)
+	if n == 0 || lost*1000 > n { // the agent itself may store folded text, which no structure shows
+		t.Errorf("%d of %d planted instructions do not stand on one line of their own, want at most one in a thousand", lost, n)
+	}
+}
