@@ -20,5 +20,5 @@ func ExampleTensors() {
 		values += n
 	}
 	fmt.Printf("%.1f million values\n", float64(values)/1e6)
-	// Output: 1.4 million values
+	// Output: 1.5 million values
 }
