@@ -18,6 +18,7 @@ type Run struct {
 	Haz    []float64 // hazard logits, one per step
 	Pre    []float64 // prefix logits, one per step
 	Judged []bool    // step is a tool call; a message is scored and never stopped
+	Held   []bool    // step is stopped whatever its score, by a bound or a layer; nil for none
 }
 
 // end returns the number of steps that count: up to and including the first
@@ -34,6 +35,9 @@ func (r *Run) check() error {
 	if len(r.Pre) != len(r.Haz) || len(r.Judged) != len(r.Haz) {
 		return fmt.Errorf("%w: run %q has %d hazard logits, %d prefix logits and %d judged flags: want one of each per step", ErrTuning, r.ID, len(r.Haz), len(r.Pre), len(r.Judged))
 	}
+	if r.Held != nil && len(r.Held) != len(r.Haz) {
+		return fmt.Errorf("%w: run %q has %d hazard logits and %d held flags: want one of each per step, or none", ErrTuning, r.ID, len(r.Haz), len(r.Held))
+	}
 	for i := range r.Haz {
 		if !finite(r.Haz[i]) || !finite(r.Pre[i]) {
 			return fmt.Errorf("%w: run %q has a logit that is NaN or infinite at step %d", ErrTuning, r.ID, i)
@@ -44,11 +48,15 @@ func (r *Run) check() error {
 
 // RunScore returns the score of a run under f: the maxima over its judged steps
 // of p_haz and of S, for a located unsafe run up to and including the first
-// hazard. A run without a judged step there has no score.
+// hazard. A step that is held whatever its score counts with S = 1, so that the
+// promise covers it too. A run without a judged step there has no score.
 func RunScore(f Fusion, r Run) (maxHaz, maxRisk float64, scored bool) {
 	var m Memory
 	for i := range r.end() {
 		s := f.Advance(&m, r.Haz[i], r.Pre[i])
+		if r.Held != nil && r.Held[i] {
+			s.Risk = 1
+		}
 		if r.Judged[i] {
 			maxHaz, maxRisk, scored = max(maxHaz, s.Hazard), max(maxRisk, s.Risk), true
 		}

@@ -79,13 +79,18 @@ func TestRunScore(t *testing.T) {
 		{"nothing after the hazard", calib.Run{Unsafe: true, Hazard: 0, Haz: []float64{half, high}, Judged: []bool{true, true}}, p(half), true},
 		{"the hazard itself counts", calib.Run{Unsafe: true, Hazard: 1, Haz: []float64{half, high}, Judged: []bool{true, true}}, p(high), true},
 		{"not located: all of it", calib.Run{Unsafe: true, Hazard: -1, Haz: []float64{half, high}, Judged: []bool{true, true}}, p(high), true},
+		{"held whatever the score", calib.Run{Hazard: -1, Haz: []float64{half, high}, Judged: []bool{true, true}, Held: []bool{true, false}}, p(high), true},
 		{"no tool call", calib.Run{Hazard: -1, Haz: []float64{high}, Judged: []bool{false}}, 0, false},
 		{"no tool call before the hazard message", calib.Run{Unsafe: true, Hazard: 0, Haz: []float64{high, high}, Judged: []bool{false, true}}, 0, false},
 		{"empty", calib.Run{Hazard: -1}, 0, false},
 	} {
 		c.run.Pre = make([]float64, len(c.run.Haz))
 		haz, risk, scored := calib.RunScore(f, c.run)
-		if haz != c.want || risk != c.want || scored != c.scored {
+		wantRisk := c.want
+		if c.run.Held != nil {
+			wantRisk = 1
+		}
+		if haz != c.want || risk != wantRisk || scored != c.scored {
 			t.Errorf("%s: %v, %v, %v, want %v, %v", c.name, haz, risk, scored, c.want, c.scored)
 		}
 	}
@@ -216,11 +221,13 @@ func TestTuneFusionRefuses(t *testing.T) {
 	nan.Haz = append([]float64{math.NaN()}, nan.Haz[1:]...)
 	short := good[0]
 	short.Judged = short.Judged[1:]
+	held := good[0]
+	held.Held = []bool{true}
 	silent := good[0]
 	silent.Judged = make([]bool, len(silent.Haz))
 	for name, runs := range map[string][]calib.Run{
 		"no runs": nil, "no unsafe runs": safe, "no safe runs": unsafe,
-		"NaN": append([]calib.Run{nan}, good[1:]...), "ragged": append([]calib.Run{short}, good[1:]...),
+		"NaN": append([]calib.Run{nan}, good[1:]...), "ragged": append([]calib.Run{short}, good[1:]...), "held flags": append([]calib.Run{held}, good[1:]...),
 		"unsafe run without a call": append([]calib.Run{silent}, safe...),
 	} {
 		if _, err := calib.TuneFusion(runs, 0.8, 4); !errors.Is(err, calib.ErrTuning) {

@@ -22,6 +22,7 @@ type Trace struct {
 	Task   string   // for display
 	Tools  []string // tool of each step, "" for a message; for display
 	Judged []bool   // the step is a tool call
+	Held   []bool   // the call was stopped whatever its score, by a bound or a layer; its S is 1. nil for none
 
 	LogitHazard []float64 // raw head outputs, for tuning; nil for baselines
 	LogitPrefix []float64
@@ -51,7 +52,7 @@ func (t *Trace) located() bool {
 // Run returns what package calib tunes on.
 func (t *Trace) Run() calib.Run {
 	r := calib.Run{ID: t.ID, Group: t.Group, Unsafe: t.Label == data.Unsafe, Hazard: -1,
-		Haz: t.LogitHazard, Pre: t.LogitPrefix, Judged: t.Judged}
+		Haz: t.LogitHazard, Pre: t.LogitPrefix, Judged: t.Judged, Held: t.Held}
 	if t.located() {
 		r.Hazard = *t.Hazard
 	}
@@ -109,6 +110,9 @@ func At(traces []Trace, t calib.Thresholds) []Trace {
 		for j, s := range tr.Scores {
 			if tr.Judged[j] {
 				tr.Decisions[j] = Decide(s, t.Block.Value, t.Hold.Value)
+			}
+			if tr.Held != nil && tr.Held[j] {
+				tr.Decisions[j] = max(tr.Decisions[j], verdict.Hold)
 			}
 		}
 		out[i] = tr
