@@ -19,6 +19,7 @@ type Model struct {
 	manifest    artifact.Manifest
 	digest      string
 	calibration string // digest; empty if there is none
+	calibrated  *artifact.Calibration
 	net         *network
 	vocab       *features.Vocabulary
 	encoder     embed.Encoder
@@ -35,6 +36,7 @@ type options struct {
 	encoder     embed.Encoder
 	layers      []Layer
 	scoresOnly  bool
+	calibration []byte
 	maxRefusals int
 	onDeadline  Decision
 }
@@ -57,6 +59,10 @@ func WithLayers(layers ...Layer) Option {
 // stops a call, and lets an uncalibrated artifact open. It is for calibration
 // and replay; without a calibration the scores are fused by [DefaultFusion].
 func ScoresOnly() Option { return func(o *options) { o.scoresOnly = true } }
+
+// WithCalibration decides by the given calibration.json instead of the
+// artifact's own. It must belong to the same model.
+func WithCalibration(b []byte) Option { return func(o *options) { o.calibration = b } }
 
 // WithMaxRefusals holds every call of a session once n of its calls were
 // refused: an agent that is turned down again and again is looking for a way
@@ -114,8 +120,15 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 	if err := m.opts.check(); err != nil {
 		return nil, err
 	}
-	if c := a.Calibration; c != nil {
-		m.calibration, m.fusion = c.Digest, c.Fusion
+	c := a.Calibration
+	if m.opts.calibration != nil {
+		var err error
+		if c, err = artifact.ParseCalibration(m.opts.calibration, a.Digest); err != nil {
+			return nil, err
+		}
+	}
+	if c != nil {
+		m.calibration, m.calibrated, m.fusion = c.Digest, c, c.Fusion
 		if !m.opts.scoresOnly {
 			m.hold, m.block = c.Thresholds.Levels()
 		}
@@ -193,6 +206,10 @@ func (m *Model) Manifest() artifact.Manifest { return m.manifest }
 
 // Digest is the model digest; calibrating does not change it.
 func (m *Model) Digest() string { return m.digest }
+
+// Calibration is what the model decides by, nil if there is none. It must not be
+// changed.
+func (m *Model) Calibration() *artifact.Calibration { return m.calibrated }
 
 // CalibrationDigest is the digest of the calibration, empty if there is none.
 func (m *Model) CalibrationDigest() string { return m.calibration }

@@ -1,0 +1,270 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/embed/features"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/artifact"
+)
+
+// locked names the test sets that are looked at once, at the end (DESIGN
+// section 11): Evaluate leaves them out, EvaluateFinal records the look.
+var locked = []string{"agentdojo", "asb", "asse-security"}
+
+// recalibrated names the sets that get a row with thresholds of their own.
+var recalibrated = []string{"agentdojo", "asb", "asse-security"}
+
+// Evaluate measures the calibrated artifact and the baselines on the test sets
+// of the run, and writes eval/report.json and eval/report.html. The locked sets
+// are left out, unless the configuration is one whose figures mean nothing.
+func (r *Run) Evaluate(ctx context.Context) error {
+	return r.evaluate(ctx, "eval", r.Config.Eval.LockedSmoke)
+}
+
+// EvaluateFinal is Evaluate with the locked sets, into the folder final/. The
+// look is appended to the file looks before the first set is scored.
+func (r *Run) EvaluateFinal(ctx context.Context, looks string) error {
+	if err := r.needs("calibrate"); err != nil {
+		return err
+	}
+	if err := recordLook(looks, r); err != nil {
+		return err
+	}
+	return r.evaluate(ctx, "final", true)
+}
+
+func (r *Run) evaluate(ctx context.Context, dir string, all bool) error {
+	if err := r.needs("calibrate"); err != nil {
+		return err
+	}
+	cfg := r.Config
+	in := &inputs{
+		settings: map[string]any{"eval": cfg.Eval, "calibrate": cfg.Calib, "seed": cfg.Seed, "locked": all, "tool": r.opts.Version},
+		digests:  r.outputsOf("data", "export", "calibrate"),
+	}
+	return r.stage(ctx, dir, in, func(ctx context.Context, rec *StageRecord) ([]string, error) {
+		m, err := guard.Open(r.ArtifactDir())
+		if err != nil {
+			return nil, err
+		}
+		report := eval.Report{Protocol: cfg.Data.Protocol, Config: cfg.Name, Seed: cfg.Seed, Tool: r.opts.Version}
+		describe(&report, m)
+		for _, name := range []string{"train", "validation", "tuning", "conformal"} {
+			report.Data = append(report.Data, eval.Fingerprint{
+				Name: name, Runs: r.ledger.Stages["data"].Counts[name],
+				Digest: r.ledger.Stages["data"].Outputs[filepath.Join("data", name+".jsonl.gz")],
+			})
+		}
+		baselines, err := r.trainBaselines(ctx)
+		if err != nil {
+			return nil, err
+		}
+		results := make([]eval.BaselineResult, len(baselines))
+		for i, b := range baselines {
+			results[i].Name = b.model.Name()
+		}
+		err = r.eachTestSet(all, func(name, file string) error {
+			if err := r.measureFile(ctx, m, &report, name, file); err != nil {
+				return err
+			}
+			ts, err := r.Set(file)
+			if err != nil {
+				return err
+			}
+			rec.Counts[name] = len(ts)
+			for i, b := range baselines {
+				bt, err := b.traces(ts)
+				if err != nil {
+					return err
+				}
+				results[i].Sets = append(results[i].Sets, eval.Measure(name, bt, eval.Options{Seed: cfg.Seed, Bootstrap: cfg.Eval.Bootstrap}))
+			}
+			return nil
+		}, func(row eval.SetResult) { report.Sets = append(report.Sets, row) })
+		if err != nil {
+			return nil, err
+		}
+		report.Baselines = results
+		if cfg.Data.Protocol != "simulator" && cfg.Data.LeaveOut == "" {
+			report.Sets = append(report.Sets, eval.NotRun("agentdyn-loso", "one run per suite, with `dreamguard run --loso`"))
+		}
+		if err := report.Save(r.path(dir)); err != nil {
+			return nil, err
+		}
+		if err := r.writeCard(m, report); err != nil {
+			return nil, err
+		}
+		return []string{filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")}, nil
+	})
+}
+
+// eachTestSet calls do for each test set of the folder in the order of the
+// report, and skipped with the row of each that is locked.
+func (r *Run) eachTestSet(all bool, do func(name, file string) error, skipped func(eval.SetResult)) error {
+	for _, file := range r.testSets() {
+		name := setName(file)
+		if slices.Contains(locked, name) && !all {
+			skipped(eval.NotRun(name, "locked: measured once, with `dreamguard eval --final`"))
+			continue
+		}
+		if err := do(name, file); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// measure adds a set's rows, curves and examples to the report.
+func (r *Run) measure(report *eval.Report, name string, traces []eval.Trace) {
+	cfg := r.Config
+	report.Sets = append(report.Sets, eval.Measure(name, traces, eval.Options{Seed: cfg.Seed, Bootstrap: cfg.Eval.Bootstrap, Curves: true}))
+	report.Examples = append(report.Examples, eval.PickExamples(name, traces)...)
+	if slices.Contains(recalibrated, name) {
+		report.Sets = append(report.Sets, eval.Recalibrated(name, traces, eval.Recalibration{
+			Seed: cfg.Seed, N: cfg.Eval.Recalibrate, Draws: cfg.Eval.RecalibrateDraws, Alpha: cfg.Calib.Alpha, AlphaBlock: cfg.Calib.AlphaBlock,
+		}))
+	}
+}
+
+func (r *Run) scoreAll(ctx context.Context, m *guard.Model, name string, ts []*data.Trajectory) ([]eval.Trace, error) {
+	task := r.opts.Progress.Start("evaluate "+name, len(ts))
+	defer task.Done()
+	return eval.Score(ctx, m, ts, 0, func(n int) { task.Add(n) })
+}
+
+// setName is the name in the report of a set's file: test-asb is asb, dev-asb is
+// asb-dev.
+func setName(file string) string {
+	if name, ok := strings.CutPrefix(file, "dev-"); ok {
+		return name + "-dev"
+	}
+	return strings.TrimPrefix(file, "test-")
+}
+
+// describe copies what identifies the model and its promise into a report.
+func describe(report *eval.Report, m *guard.Model) {
+	report.Model = m.Digest()
+	c := m.Calibration()
+	if c == nil {
+		return
+	}
+	report.Calibration = c.Digest
+	t := promised(c)
+	report.Thresholds = &t
+	report.Guarantee = []string{t.Marginal(), t.Confident(0.95)}
+}
+
+// promised rebuilds the thresholds and their ranks from a certificate.
+func promised(c *artifact.Calibration) calib.Thresholds {
+	cert := c.Certificate
+	hold, block := c.Thresholds.Levels()
+	alphaHold := cert.Alpha - cert.AlphaBlock
+	if cert.KBlock == 0 { // all of alpha went to HOLD
+		alphaHold = cert.Alpha
+	}
+	return calib.Thresholds{
+		Block: calib.Threshold{Value: block, K: cert.KBlock, N: cert.N, Alpha: cert.AlphaBlock},
+		Hold:  calib.Threshold{Value: hold, K: cert.KHold, N: cert.N, Alpha: alphaHold},
+		Alpha: cert.Alpha, N: cert.N, Alerted: cert.Alerted, NoGuarantee: cert.NoGuarantee,
+	}
+}
+
+// baseline is a trained baseline with its thresholds.
+type baseline struct {
+	model      eval.StepModel
+	thresholds calib.Thresholds
+	run        *Run
+	vocabulary *features.Vocabulary
+}
+
+// trainBaselines fits the baselines of DESIGN section 11 on the training set and
+// sets their thresholds on the conformal set.
+func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
+	v, err := r.vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	runs, err := r.Set("train")
+	if err != nil {
+		return nil, err
+	}
+	conformal, err := r.Set("conformal")
+	if err != nil {
+		return nil, err
+	}
+	task := r.opts.Progress.Start("baselines", 4)
+	defer task.Done()
+	options := eval.Training{C: baselineC, Weight: r.weight}
+	onFeatures, err := eval.TrainFeatures(runs, runFeatures(v, runs), options)
+	if err != nil {
+		return nil, err
+	}
+	task.Add(1)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	onText, err := eval.TrainText(runs, eval.Training{C: 1, Weight: r.weight})
+	if err != nil {
+		return nil, err
+	}
+	task.Add(1)
+	var out []*baseline
+	for _, m := range []eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText, onFeatures} {
+		b := &baseline{model: m, run: r, vocabulary: v}
+		traces, err := eval.Baseline(m, conformal, runFeatures(v, conformal))
+		if err != nil {
+			return nil, err
+		}
+		if b.thresholds, err = eval.BaselineThresholds(m, traces, r.Config.Calib.Alpha); err != nil {
+			return nil, fmt.Errorf("baseline %s: %w", m.Name(), err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// baselineC is the inverse L2 strength of the logistic regression on features,
+// chosen on validation goals of agentdyn and on asb-dev.
+const baselineC = 0.01
+
+func (b *baseline) traces(ts []*data.Trajectory) ([]eval.Trace, error) {
+	traces, err := eval.Baseline(b.model, ts, runFeatures(b.vocabulary, ts))
+	if err != nil {
+		return nil, err
+	}
+	return eval.At(traces, b.thresholds), nil
+}
+
+// runFeatures computes the call features of every step of every run.
+func runFeatures(v *features.Vocabulary, ts []*data.Trajectory) [][][]float32 {
+	out := make([][][]float32, len(ts))
+	parallel(len(ts), func(i int) {
+		t := ts[i]
+		tracker := features.NewTracker(v, t.StartTask())
+		flat := make([]float32, features.Count()*len(t.Steps))
+		out[i] = make([][]float32, len(t.Steps))
+		for k := range t.Steps {
+			out[i][k] = flat[k*features.Count() : (k+1)*features.Count()]
+			tracker.Compute(out[i][k], t.Call(k))
+			tracker.Commit(t.Call(k), t.Result(k))
+		}
+	})
+	return out
+}
+
+// now is the date that is written into a certificate.
+func (r *Run) now() time.Time {
+	if r.opts.Now.IsZero() {
+		return time.Now()
+	}
+	return r.opts.Now
+}

@@ -1,0 +1,82 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/dreamguard/dreamguard/embed/features"
+	"github.com/dreamguard/dreamguard/export"
+	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/train"
+)
+
+// Export freezes the trained weights into the artifact, without a calibration.
+func (r *Run) Export(ctx context.Context) error {
+	if err := r.needs("train"); err != nil {
+		return err
+	}
+	enc, err := r.encoder()
+	if err != nil {
+		return err
+	}
+	in := &inputs{
+		settings: map[string]any{"encoder": enc.ID(), "features": features.Digest(), "latent": r.Config.Model.Latent, "tool": r.opts.Version},
+		digests:  r.outputsOf("embed", "train"),
+	}
+	return r.stage(ctx, "export", in, func(context.Context, *StageRecord) ([]string, error) {
+		w, err := train.LoadWeights(r.path(weightsFile))
+		if err != nil {
+			return nil, err
+		}
+		v, err := r.vocabulary()
+		if err != nil {
+			return nil, err
+		}
+		fingerprints, err := r.fingerprints("train", "validation")
+		if err != nil {
+			return nil, err
+		}
+		m := w.Model
+		if _, err := export.Write(r.path("artifact"), export.Input{
+			Weights:    w.Tensors(),
+			Dims:       artifact.Dims{D: w.Dims.D, F: w.Dims.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden},
+			UniformMix: m.UniformMix,
+			Latent:     m.Latent,
+			Encoder:    enc.ID(),
+			Vocabulary: v,
+			Seed:       r.Config.Seed,
+			Data:       fingerprints,
+			Config:     r.Config,
+			Tool:       r.opts.Version,
+		}); err != nil {
+			return nil, err
+		}
+		return []string{
+			filepath.Join("artifact", artifact.ManifestFile),
+			filepath.Join("artifact", artifact.ModelFile),
+			filepath.Join("artifact", artifact.FeaturesFile),
+		}, nil
+	})
+}
+
+// fingerprints identifies sets of the run by the digest of their file.
+func (r *Run) fingerprints(names ...string) (map[string]artifact.Fingerprint, error) {
+	out := map[string]artifact.Fingerprint{}
+	rec := r.ledger.Stages["data"]
+	for _, name := range names {
+		out[name] = artifact.Fingerprint{Digest: rec.Outputs[filepath.Join("data", name+".jsonl.gz")], N: rec.Counts[name]}
+	}
+	return out, nil
+}
+
+// ArtifactDir is where the run's frozen artifact lies.
+func (r *Run) ArtifactDir() string { return r.path("artifact") }
+
+// removeIfThere removes a file that may not exist.
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dreamguard/dreamguard/internal/atomicfile"
+)
+
+// StageRecord says how a stage went. Digests are sha256 in hexadecimal.
+type StageRecord struct {
+	Inputs   string            `json:"inputs"`           // of the settings and files the stage depends on
+	Outputs  map[string]string `json:"outputs"`          // path in the run folder -> digest
+	Seconds  float64           `json:"seconds"`          // wall time
+	PeakMiB  float64           `json:"peak_mib"`         // largest resident memory of the process up to the stage's end
+	Finished time.Time         `json:"finished"`         // UTC
+	Counts   map[string]int    `json:"counts,omitempty"` // what the stage handled
+}
+
+// ledger is stages.json.
+type ledger struct {
+	path   string
+	Stages map[string]*StageRecord `json:"stages"`
+}
+
+func openLedger(path string) (*ledger, error) {
+	l := &ledger{path: path, Stages: map[string]*StageRecord{}}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, l); err != nil {
+		return nil, fmt.Errorf("%s: %w: delete it to run every stage again", path, err)
+	}
+	for name, s := range l.Stages {
+		if s == nil {
+			return nil, fmt.Errorf("%s: stage %q is null: delete the file to run every stage again", path, name)
+		}
+	}
+	return l, nil
+}
+
+// Record returns what is known of a stage, or nil.
+func (r *Run) Record(stage string) *StageRecord { return r.ledger.Stages[stage] }
+
+// stage runs f unless the stage is up to date: its inputs have the digest of the
+// last time and its outputs are as it left them. f returns the paths it wrote,
+// relative to the run folder.
+func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(context.Context, *StageRecord) ([]string, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	digest, err := inputs.sum()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if old := r.ledger.Stages[name]; old != nil && old.Inputs == digest && r.intact(old.Outputs) {
+		r.opts.Log.Info("up to date", "stage", name)
+		return nil
+	}
+	start := time.Now()
+	rec := &StageRecord{Inputs: digest, Outputs: map[string]string{}, Counts: map[string]int{}}
+	out, err := f(ctx, rec)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, p := range out {
+		if rec.Outputs[p], err = fileDigest(r.path(p)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	rec.Seconds = time.Since(start).Seconds()
+	rec.PeakMiB = peakMiB()
+	rec.Finished = time.Now().UTC().Truncate(time.Second)
+	r.ledger.Stages[name] = rec
+	b, err := json.MarshalIndent(r.ledger, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(r.ledger.path, append(b, '\n'))
+}
+
+func (r *Run) intact(outputs map[string]string) bool {
+	for p, want := range outputs {
+		if got, err := fileDigest(r.path(p)); err != nil || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// needs returns an error that names the command to run first, if a stage has not
+// been done.
+func (r *Run) needs(stage string) error {
+	if r.ledger.Stages[stage] == nil {
+		return fmt.Errorf("stage %s has not been run in %s: run `dreamguard %s --run %s` first, or `dreamguard run`", stage, r.Dir, verbOf(stage), r.Dir)
+	}
+	return nil
+}
+
+func verbOf(stage string) string {
+	if stage == "data" {
+		return "run --until data"
+	}
+	return stage
+}
+
+// inputs gathers what a stage depends on.
+type inputs struct {
+	settings map[string]any
+	files    []string          // absolute or relative to the working folder
+	digests  map[string]string // of things that have a digest already
+}
+
+func (in *inputs) sum() (string, error) {
+	h := sha256.New()
+	b, err := json.Marshal(in.settings) // map keys are sorted
+	if err != nil {
+		return "", err
+	}
+	h.Write(b)
+	for _, p := range in.files {
+		d, err := fileDigest(p)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "\n%s %s", filepath.Base(p), d)
+	}
+	for _, k := range slices.Sorted(maps.Keys(in.digests)) {
+		fmt.Fprintf(h, "\n%s=%s", k, in.digests[k])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// outputsOf returns the digests of what a stage wrote, as inputs of another.
+func (r *Run) outputsOf(stages ...string) map[string]string {
+	all := map[string]string{}
+	for _, s := range stages {
+		if rec := r.ledger.Stages[s]; rec != nil {
+			maps.Copy(all, rec.Outputs)
+		}
+	}
+	return all
+}
+
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// firstDifference names the first line in which two texts differ.
+func firstDifference(have, want string) string {
+	a, b := strings.Split(have, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d of its config.yaml is %q, now it would be %q", i+1, strings.TrimSpace(a[i]), strings.TrimSpace(b[i]))
+		}
+	}
+	return "one has more lines than the other"
+}

@@ -1,0 +1,78 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/guard"
+)
+
+// EvaluateProtocol measures an artifact that was trained elsewhere on the test
+// sets of a protocol. Which goals and tasks are test sets follows from the
+// configuration in the artifact's manifest, so that nothing it was trained on is
+// tested on. The sets are made in a temporary run folder under o.Out.
+func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir string, final bool, looks string) (eval.Report, error) {
+	m, err := openArtifact(o.Artifact, o.Calibration)
+	if err != nil {
+		return eval.Report{}, err
+	}
+	var cfg configs.Config
+	if err := json.Unmarshal(m.Manifest().Config, &cfg); err != nil || cfg.Name == "" {
+		return eval.Report{}, fmt.Errorf("%s: its manifest does not carry the configuration it was trained with: measure it with --traces", o.Artifact)
+	}
+	if cfg.Data.Protocol != protocol {
+		return eval.Report{}, fmt.Errorf("%s was trained under protocol %s: its test sets under %s could overlap with its training runs", o.Artifact, cfg.Data.Protocol, protocol)
+	}
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return eval.Report{}, err
+	}
+	dir, err := os.MkdirTemp(o.Out, "sets-")
+	if err != nil {
+		return eval.Report{}, err
+	}
+	defer os.RemoveAll(dir)
+	run, err := Open(dir, cfg, Options{DataDir: dataDir, Progress: o.Progress, Version: o.Version})
+	if err != nil {
+		return eval.Report{}, err
+	}
+	if err := run.Data(ctx); err != nil {
+		return eval.Report{}, err
+	}
+	if final {
+		calibration := ""
+		if c := m.Calibration(); c != nil {
+			calibration = c.Digest
+		}
+		if err := appendLook(looks, Look{Date: time.Now().UTC().Format(time.RFC3339), Config: cfg.Name, Model: m.Digest(), Calibration: calibration}); err != nil {
+			return eval.Report{}, err
+		}
+	}
+	report := eval.Report{Protocol: protocol, Config: cfg.Name, Seed: cfg.Seed, Tool: o.Version}
+	describe(&report, m)
+	err = run.eachTestSet(final || cfg.Eval.LockedSmoke, func(name, file string) error {
+		return run.measureFile(ctx, m, &report, name, file)
+	}, func(row eval.SetResult) { report.Sets = append(report.Sets, row) })
+	if err != nil {
+		return eval.Report{}, err
+	}
+	return report, report.Save(o.Out)
+}
+
+// measureFile scores a set of the folder and adds its rows.
+func (r *Run) measureFile(ctx context.Context, m *guard.Model, report *eval.Report, name, file string) error {
+	ts, err := r.Set(file)
+	if err != nil {
+		return err
+	}
+	traces, err := r.scoreAll(ctx, m, name, ts)
+	if err != nil {
+		return err
+	}
+	r.measure(report, name, traces)
+	return nil
+}

@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/embed"
+	"github.com/dreamguard/dreamguard/embed/hash"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/progress"
+)
+
+// Options are what does not change the results of a run.
+type Options struct {
+	DataDir  string             // real data, laid out as docs/reference/data.md says; not needed for the simulator
+	Progress *progress.Reporter // nil shows nothing
+	Log      *slog.Logger       // nil drops messages
+	Version  string             // of the tool, written into the artifact
+	Now      time.Time          // date of the certificate; zero means the clock
+}
+
+// Run is an open run folder.
+type Run struct {
+	Dir    string
+	Config configs.Config
+
+	opts   Options
+	ledger *ledger
+}
+
+// ErrOtherConfig is returned by Open for a folder that holds a run of another
+// configuration.
+var ErrOtherConfig = errors.New("the run folder belongs to another configuration")
+
+// ErrNoRun is returned by Reopen for a folder that holds no run.
+var ErrNoRun = errors.New("not a run folder")
+
+// Open makes the run folder dir for cfg, or opens it if it holds a run of the
+// same configuration.
+func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	want, err := cfg.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "config.yaml")
+	switch have, err := os.ReadFile(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return nil, err
+		}
+		if err := atomicfile.WriteFile(path, want); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	case string(have) != string(want):
+		return nil, fmt.Errorf("%s: %w (%s): choose another --out, or delete the folder", dir, ErrOtherConfig, firstDifference(string(have), string(want)))
+	}
+	return reopen(dir, cfg, opts)
+}
+
+// Reopen opens a run folder with the configuration it was made with.
+func Reopen(dir string, opts Options) (*Run, error) {
+	path := filepath.Join(dir, "config.yaml")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: it has no config.yaml; make one with `dreamguard run --config PRESET --out %s`", dir, ErrNoRun, dir)
+	}
+	cfg, err := configs.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return reopen(dir, cfg, opts)
+}
+
+func reopen(dir string, cfg configs.Config, opts Options) (*Run, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	l, err := openLedger(filepath.Join(dir, "stages.json"))
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Dir: dir, Config: cfg, opts: opts, ledger: l}, nil
+}
+
+// path returns a path inside the run folder.
+func (r *Run) path(elem ...string) string {
+	return filepath.Join(append([]string{r.Dir}, elem...)...)
+}
+
+// encoder returns the run's frozen text encoder.
+func (r *Run) encoder() (embed.Encoder, error) {
+	switch r.Config.Encoder.Kind {
+	case "hash":
+		return hash.New(r.Config.Encoder.Dims), nil
+	}
+	return nil, fmt.Errorf("config encoder.kind: %q is not an encoder of this build: want hash", r.Config.Encoder.Kind)
+}
+
+// Stages lists the stages in order.
+var Stages = []string{"data", "embed", "train", "export", "calibrate", "eval"}
+
+// All runs every stage that is not up to date.
+func (r *Run) All(ctx context.Context) error { return r.Until(ctx, Stages[len(Stages)-1]) }
+
+// Until runs the stages up to and including the named one.
+func (r *Run) Until(ctx context.Context, stage string) error {
+	steps := map[string]func(context.Context) error{
+		"data": r.Data, "embed": r.Embed, "train": r.Train, "export": r.Export, "calibrate": r.Calibrate, "eval": r.Evaluate,
+	}
+	if steps[stage] == nil {
+		return fmt.Errorf("%q is not a stage", stage)
+	}
+	for _, name := range Stages {
+		if err := steps[name](ctx); err != nil {
+			return err
+		}
+		if name == stage {
+			break
+		}
+	}
+	return nil
+}
+
+// Report reads what Evaluate wrote.
+func (r *Run) Report() (eval.Report, error) { return r.ReportIn("eval") }
+
+// ReportIn reads the report in a folder of the run: "eval", or "final" for what
+// EvaluateFinal wrote.
+func (r *Run) ReportIn(folder string) (eval.Report, error) {
+	f, err := os.Open(r.path(folder, "report.json"))
+	if err != nil {
+		return eval.Report{}, err
+	}
+	defer f.Close()
+	report, err := eval.Read(f)
+	if err != nil {
+		return eval.Report{}, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return report, nil
+}

@@ -1,0 +1,160 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/data/clean"
+	"github.com/dreamguard/dreamguard/data/formats"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/internal/progress"
+)
+
+// TraceOptions configures EvaluateTraces.
+type TraceOptions struct {
+	Artifact    string   // folder or tar of the artifact
+	Calibration string   // calibration.json to use instead of the artifact's own; "" for that
+	Files       []string // labelled trajectories in any import format
+	Format      string   // import format; "" detects it
+	Out         string   // folder for report.json and report.html
+	Seed        uint64
+	Bootstrap   int // resamples of groups
+	Version     string
+	Progress    *progress.Reporter
+}
+
+// EvaluateTraces measures an artifact on the user's own labelled trajectories:
+// one set per file, named after it.
+func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
+	m, err := openArtifact(o.Artifact, o.Calibration)
+	if err != nil {
+		return eval.Report{}, err
+	}
+	report := eval.Report{Protocol: "traces", Seed: o.Seed, Tool: o.Version}
+	describe(&report, m)
+	labelled := 0
+	for _, file := range o.Files {
+		ts, err := importFile(file, o.Format)
+		if err != nil {
+			return eval.Report{}, err
+		}
+		for _, t := range ts {
+			if t.Label != data.Unknown {
+				labelled++
+			}
+		}
+		task := o.Progress.Start("evaluate "+filepath.Base(file), len(ts))
+		traces, err := eval.Score(ctx, m, ts, 0, func(n int) { task.Add(n) })
+		task.Done()
+		if err != nil {
+			return eval.Report{}, err
+		}
+		name := filepath.Base(file)
+		report.Sets = append(report.Sets, eval.Measure(name, traces, eval.Options{Seed: o.Seed, Bootstrap: o.Bootstrap, Curves: true}))
+		report.Examples = append(report.Examples, eval.PickExamples(name, traces)...)
+	}
+	if labelled == 0 {
+		return eval.Report{}, errors.New("none of the trajectories is labelled: give each a label of 0 (safe) or 1 (unsafe), and first_hazard where it is known")
+	}
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return eval.Report{}, err
+	}
+	return report, report.Save(o.Out)
+}
+
+// openArtifact opens an artifact, with another calibration where one is named.
+func openArtifact(path, calibration string) (*guard.Model, error) {
+	if calibration == "" {
+		return guard.Open(path)
+	}
+	b, err := os.ReadFile(calibration)
+	if err != nil {
+		return nil, err
+	}
+	m, err := guard.Open(path, guard.WithCalibration(b))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", calibration, err)
+	}
+	return m, nil
+}
+
+// importFile reads a file of any import format, with the leak rules applied.
+func importFile(file, format string) ([]*data.Trajectory, error) {
+	var ts []*data.Trajectory
+	_, err := formats.Import(file, format, func(t *data.Trajectory) error {
+		clean.Apply(t)
+		ts = append(ts, t)
+		return nil
+	})
+	return ts, err
+}
+
+// JudgeOptions configures Judge.
+type JudgeOptions struct {
+	Artifact    string
+	Calibration string
+	File        string // trajectories in any import format
+	Format      string
+	ID          string // which run of the file; "" for the only one
+	Step        int    // index of the action to judge, negative for the last
+}
+
+// Judgement is what Judge found.
+type Judgement struct {
+	ID       string
+	Step     int
+	Tools    []string        // tool per step, "" for a message
+	Verdicts []guard.Verdict // one per step up to and including Step
+}
+
+// Judge replays a run up to a step and returns the verdict on each action. The
+// result of the last one, if the file has it, plays no part.
+func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
+	m, err := openArtifact(o.Artifact, o.Calibration)
+	if err != nil {
+		return nil, err
+	}
+	var run *data.Trajectory
+	n := 0
+	_, err = formats.Import(o.File, o.Format, func(t *data.Trajectory) error {
+		n++
+		if o.ID == "" || t.ID == o.ID {
+			run = t
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case run == nil:
+		return nil, fmt.Errorf("%s: none of its %d runs has the id %q", o.File, n, o.ID)
+	case o.ID == "" && n > 1:
+		return nil, fmt.Errorf("%s holds %d runs: say which with --id", o.File, n)
+	}
+	step := o.Step
+	if step < 0 {
+		step = len(run.Steps) - 1
+	}
+	if step >= len(run.Steps) {
+		return nil, fmt.Errorf("run %s has %d steps, numbered from 0: there is no step %d", run.ID, len(run.Steps), step)
+	}
+	s := m.Start(run.StartTask())
+	j := &Judgement{ID: run.ID, Step: step}
+	for i := 0; i <= step; i++ {
+		v := s.Judge(ctx, run.Call(i))
+		j.Tools, j.Verdicts = append(j.Tools, run.Steps[i].Tool), append(j.Verdicts, v)
+		if i == step {
+			break
+		}
+		// The file says that the step was executed, whatever the verdict.
+		if err := s.Commit(run.Call(i), run.Result(i)); err != nil {
+			return nil, fmt.Errorf("run %s step %d: %w", run.ID, i, err)
+		}
+	}
+	return j, nil
+}
