@@ -108,7 +108,7 @@ func (a AgentDojo) Import(r io.Reader, name string, emit func(*data.Trajectory) 
 
 func (m *dojoMeta) trajectory() (*data.Trajectory, error) {
 	if m.Suite == "" {
-		return nil, field("suite_name", "is missing: without it the run has no group")
+		return nil, field("suite_name", "is missing: without it the run has no group; if only part of the file is of this format: %w", ErrMixed)
 	}
 	if m.UserTask == "" {
 		return nil, field("user_task_id", "is missing: without it the run has no group")

@@ -65,7 +65,7 @@ func (Anthropic) turn(c *chat, raw json.RawMessage, where string) error {
 	case "system":
 		return c.system(m.Content)
 	}
-	return field(where+".role", "is %.40q: want user or assistant", m.Role)
+	return field(where+".role", "is %.40q: want user or assistant; if only part of the file is of this format: %w", m.Role, ErrMixed)
 }
 
 // userBlocks adds the blocks of a user turn: results first, which the API
@@ -91,37 +91,45 @@ func (c *chat) userBlocks(bs []block, where string) error {
 }
 
 // assistantBlocks adds the blocks of an agent turn. Tools that run on the
-// vendor's side have their results in the same turn.
+// vendor's side have their results within it. What the agent says after such a
+// result is a turn of its own: it must not be seen with the call.
 func (c *chat) assistantBlocks(bs []block, where string) error {
 	text := ""
 	var calls []call
-	var results []int
+	said := false // something waits in text or calls
+	end := func() {
+		if said {
+			c.assistant(text, calls)
+		}
+		text, calls, said = "", nil, false
+	}
 	for i, b := range bs {
 		path := fmt.Sprintf("%s.content[%d]", where, i)
 		switch {
 		case b.Type == "text":
-			text = join(text, b.Text)
+			text, said = join(text, b.Text), true
 		case b.Type == "thinking":
-			text = join(text, b.Thinking)
+			text, said = join(text, b.Thinking), true
 		case b.Type == "redacted_thinking":
 		case strings.HasSuffix(b.Type, "tool_use"):
 			one := call{b.ID, b.Name, argsText(b.Input)}
 			if err := named(one, path+".name"); err != nil {
 				return err
 			}
-			calls = append(calls, one)
+			calls, said = append(calls, one), true
 		case strings.HasSuffix(b.Type, "tool_result"):
-			results = append(results, i)
+			end()
+			if err := c.resultBlock(b, path); err != nil {
+				return err
+			}
 		default:
-			text = join(text, mark(b.Type, c))
+			text, said = join(text, mark(b.Type, c)), true
 		}
 	}
-	c.assistant(text, calls)
-	for _, i := range results {
-		if err := c.resultBlock(bs[i], fmt.Sprintf("%s.content[%d]", where, i)); err != nil {
-			return err
-		}
+	if len(bs) == 0 {
+		said = true // an empty turn is counted
 	}
+	end()
 	return nil
 }
 

@@ -138,7 +138,8 @@ func (c *chat) observation(text string) {
 	switch n := len(c.t.Steps); {
 	case text == "":
 	case n == 0:
-		c.fix(fixOrphan)
+		// What the agent was shown before it acted, and not by the user.
+		c.t.Context = join(c.t.Context, text)
 	default:
 		c.t.Steps[n-1].Result = join(c.t.Steps[n-1].Result, text)
 	}
@@ -178,7 +179,7 @@ func parseAction(action string) (tool, args string) {
 }
 
 // commandAction reads {"command": {"name": ..., "args": ...}}, whose first brace
-// is often missing.
+// is often missing, and whose last may be there once too often.
 func commandAction(action string) (name, args string, ok bool) {
 	s := action
 	if strings.HasPrefix(s, `"command"`) {
@@ -190,7 +191,7 @@ func commandAction(action string) (name, args string, ok bool) {
 			Args json.RawMessage `json:"args"`
 		} `json:"command"`
 	}
-	if json.Unmarshal([]byte(s), &x) != nil || x.Command.Name == "" {
+	if json.NewDecoder(strings.NewReader(s)).Decode(&x) != nil || x.Command.Name == "" {
 		return "", "", false
 	}
 	return x.Command.Name, argsText(x.Command.Args), true

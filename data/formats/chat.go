@@ -31,12 +31,12 @@ func (c *chat) user(text string) {
 		c.t.Task = join(c.t.Task, text)
 		return
 	}
-	if text == c.t.Task { // the prompt again, by a defence or a retry: nothing new
-		c.fix(fixRepeat)
-		return
-	}
 	last := &c.t.Steps[len(c.t.Steps)-1]
 	if last.Type != data.Message {
+		if text == c.t.Task { // said again by a defence: nothing new
+			c.fix(fixRepeat)
+			return
+		}
 		// Only the reply to a message has the user's authority.
 		c.t.Steps = append(c.t.Steps, data.Step{Type: data.Message, Result: data.UserPrefix + text})
 		c.fix(fixUserTurn)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ const NoSteps = "no agent step"
 // Reasons in Report.Repaired.
 const (
 	fixUserTurn  = "user turn after a tool call: kept as the reply to an empty message"
-	fixRepeat    = "user turn that repeats the task left out"
+	fixRepeat    = "user turn after a tool call that repeats the task left out"
 	fixDefence   = "prompt of a defence before the first step left out"
 	fixWorkflow  = "workflow turn after a tool call put into its result"
 	fixEmptyTurn = "empty assistant turn left out"
@@ -88,18 +89,43 @@ func Named(name string) (Format, error) {
 	return nil, fmt.Errorf("%w %.40q: want one of %s", ErrUnknown, name, names())
 }
 
-// Detect returns the first format that fits the head of a file, unpacked. The
-// error wraps [ErrUnknown], or [store.ErrEmpty] for a blank head.
+// Detect returns the format that fits the head of a file, unpacked. The first
+// value decides where it can, so that a file that turns to another format later
+// is an error of that later line. The error wraps [ErrUnknown], or
+// [store.ErrEmpty] for a blank head.
 func Detect(head []byte) (Format, error) {
 	if len(bytes.TrimSpace(head)) == 0 {
 		return nil, store.ErrEmpty
 	}
+	f := first(firstValue(head))
+	// A conversation without calls is the same in both message formats.
+	if f == nil || f == (OpenAI{}) && !(OpenAI{}).sure(firstValue(head)) {
+		f = first(head)
+	}
+	if f == nil {
+		return nil, fmt.Errorf("%w: the file is none of %s: name the format, or convert the file to the project's JSON lines", ErrUnknown, names())
+	}
+	return f, nil
+}
+
+func first(head []byte) Format {
 	for _, f := range All() {
 		if f.Detect(head) {
-			return f, nil
+			return f
 		}
 	}
-	return nil, fmt.Errorf("%w: the file is none of %s: name the format, or convert the file to the project's JSON lines", ErrUnknown, names())
+	return nil
+}
+
+// firstValue is the head up to the end of the first JSON value, or all of it.
+func firstValue(head []byte) []byte {
+	text := bytes.TrimPrefix(head, []byte("\uFEFF"))
+	dec := json.NewDecoder(bytes.NewReader(text))
+	var raw json.RawMessage
+	if dec.Decode(&raw) != nil {
+		return head
+	}
+	return text[:dec.InputOffset()]
 }
 
 // HeadSize is how many bytes of a file [Import] shows to Detect.

@@ -44,10 +44,8 @@ func look(head []byte) map[string]bool {
 				stack = append(stack, level{path: top.path}, level{object: true, key: true})
 				continue
 			case '[':
+				top.key = top.object
 				stack = append(stack, level{path: top.path})
-				if top.object {
-					top.key = true
-				}
 				continue
 			case '}':
 				stack = stack[:len(stack)-2]

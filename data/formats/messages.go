@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/lines"
 )
 
 // dialect is how one vendor writes a turn.
@@ -35,7 +36,7 @@ func importMessages(d dialect, format string, r io.Reader, name string, emit fun
 		return s.put(c.t, line)
 	}
 	var bare *chat // the conversation of a top-level array of messages
-	var bareLine, bareTurns int
+	var bareLine, bareTurns, bareSize int
 	return s.finish(each(r, func(v value) error {
 		if v.endOfArray() {
 			if bare == nil {
@@ -55,11 +56,18 @@ func importMessages(d dialect, format string, r io.Reader, name string, emit fun
 		}
 		if obj["role"] != nil {
 			if bare == nil {
-				bare, bareLine, bareTurns = begin(""), v.line, 0
+				bare, bareLine, bareTurns, bareSize = begin(""), v.line, 0, 0
+			}
+			// All of it is kept in memory, so it has the bound of one value.
+			if bareSize += len(v.raw); bareSize > lines.Max {
+				return fmt.Errorf("the conversation %w: more than %d bytes", lines.ErrTooLong, lines.Max)
 			}
 			where := fmt.Sprintf("[%d]", bareTurns)
 			bareTurns++
 			return d.turn(bare, v.raw, where)
+		}
+		if key := foreign(obj); key != "" {
+			return field(key, "belongs to another format than %s: %w", format, ErrMixed)
 		}
 		if bare != nil || obj["messages"] == nil {
 			return field("messages", "is missing: an %s conversation has messages with a role each; if this value is of another format: %w", format, ErrMixed)
@@ -93,6 +101,22 @@ func importMessages(d dialect, format string, r io.Reader, name string, emit fun
 		}
 		return addAll(d, c, obj["messages"], "messages", func() error { return end(c, v.line) })
 	}))
+}
+
+// foreign returns a field of obj that only other formats have.
+func foreign(obj map[string]json.RawMessage) string {
+	for _, key := range [...]string{"steps", "contents", "sessionId", "user_task_id"} {
+		if obj[key] != nil {
+			return key
+		}
+	}
+	var meta struct {
+		UserTask json.RawMessage `json:"user_task_id"`
+	}
+	if json.Unmarshal(obj["metadata"], &meta) == nil && meta.UserTask != nil {
+		return "metadata.user_task_id"
+	}
+	return ""
 }
 
 func addAll(d dialect, c *chat, raw json.RawMessage, where string, done func() error) error {

@@ -28,6 +28,19 @@ func (OpenAI) Detect(head []byte) bool {
 	return k[".messages.role"] || k[".role"] && (k[".content"] || k[".tool_calls"])
 }
 
+// sure reports whether head holds what only this message format has.
+func (OpenAI) sure(head []byte) bool {
+	k := look(head)
+	for _, p := range [...]string{"", ".messages"} {
+		for _, own := range [...]string{".tool_calls", ".tool_call_id", ".function_call", ".role=system", ".role=developer", ".role=tool", ".role=function"} {
+			if k[p+own] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Import implements [Format].
 func (o OpenAI) Import(r io.Reader, name string, emit func(*data.Trajectory) error) (Report, error) {
 	return importMessages(o, o.Name(), r, name, emit)
