@@ -6,6 +6,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/dreamguard/dreamguard/verdict"
 )
 
@@ -70,7 +71,8 @@ func codeOf(err error) exitCode {
 		return verdict.code()
 	case errors.As(err, &refused), errors.As(err, &tooFew):
 		return exitRefused
-	case errors.As(err, &usage), errors.As(err, &config):
+	case errors.As(err, &usage), errors.As(err, &config),
+		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig):
 		return exitUsage
 	}
 	return exitFailure

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/dreamguard/dreamguard/verdict"
 	"github.com/spf13/cobra"
 )
@@ -45,6 +46,7 @@ func TestExitCodes(t *testing.T) {
 		{errors.Join(&configs.Error{Reason: "x"}, &configs.Error{Reason: "y"}), exitUsage},
 		{fmt.Errorf("calibrate: %w", &refusal{errors.New("too few")}), exitRefused},
 		{fmt.Errorf("calibrate: %w", &calib.TooFewError{N: 3, Need: 19}), exitRefused},
+		{fmt.Errorf("runs/x: %w", pipeline.ErrNoRun), exitUsage},
 		{decided(verdict.Pass), exitDone},
 		{decided(verdict.Hold), exitHold},
 		{fmt.Errorf("x: %w", decided(verdict.Block)), exitBlock},

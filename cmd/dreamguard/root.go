@@ -33,7 +33,16 @@ before each tool call of a language-model agent.
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
+		a.runCommand(),
+		a.importCommand(),
 		a.simulateCommand(),
+		a.embedCommand(),
+		a.trainCommand(),
+		a.exportCommand(),
+		a.calibrateCommand(),
+		a.evalCommand(),
+		a.judgeCommand(),
+		a.inspectCommand(),
 		a.versionCommand(),
 	)
 	return root

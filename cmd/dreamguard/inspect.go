@@ -1,0 +1,284 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dreamguard/dreamguard/checkpoints"
+	"github.com/dreamguard/dreamguard/embed/cache"
+	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/spf13/cobra"
+)
+
+// kind is what a path holds.
+type kind string
+
+const (
+	kindTrajectories kind = "trajectories"
+	kindCache        kind = "cache"
+	kindCheckpoint   kind = "checkpoint"
+	kindArtifact     kind = "artifact"
+	kindRun          kind = "run"
+)
+
+func (a *app) inspectCommand() *cobra.Command {
+	var (
+		asJSON bool
+		show   string
+	)
+	cmd := &cobra.Command{
+		Use:   "inspect PATH...",
+		Short: "Show what a file or folder holds, without changing it",
+		Long: `Inspect shows any file or folder of this program: trajectories (counts, labels,
+lengths, leaks and duplicates found), a cache of text vectors, a checkpoint, an
+artifact, a run folder. Several files of trajectories are also compared with each
+other, which is how a leak between splits shows.`,
+		Example: `  dreamguard inspect runs/demo/data/train.jsonl.gz
+  dreamguard inspect runs/demo/data/train.jsonl.gz --show 3
+  dreamguard inspect runs/demo/data/*.jsonl.gz
+  dreamguard inspect runs/demo/artifact --json`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			paths, err := expand(paths)
+			if err != nil {
+				return err
+			}
+			k, err := commonKind(paths)
+			if err != nil {
+				return err
+			}
+			if show != "" && k != kindTrajectories {
+				return usagef("--show is for trajectories: %s is a %s", paths[0], k)
+			}
+			if k == kindTrajectories {
+				return a.inspectTrajectories(cmd.Context(), paths, show, asJSON)
+			}
+			for _, path := range paths {
+				if err := a.inspectOne(k, path, asJSON); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&show, "show", "", "print one trajectory readably: its id, or its number from 0")
+	return cmd
+}
+
+func (a *app) inspectOne(k kind, path string, asJSON bool) error {
+	switch k {
+	case kindCache:
+		return a.inspectCache(path, asJSON)
+	case kindCheckpoint:
+		return a.inspectCheckpoint(path, asJSON)
+	case kindArtifact:
+		return a.inspectArtifact(path, asJSON)
+	}
+	return a.inspectRun(path, asJSON)
+}
+
+// trajectoryEnds are the ends of the names of trajectory files.
+var trajectoryEnds = []string{".jsonl", ".jsonl.gz", ".parquet"}
+
+func isTrajectories(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(trajectoryEnds, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// expand replaces a folder that is none of ours by the trajectory files in it.
+func expand(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() && folderKind(path) == "" {
+			entries, err := os.ReadDir(path)
+			if err != nil {
+				return nil, err
+			}
+			files = nil
+			for _, e := range entries {
+				if isTrajectories(e.Name()) {
+					files = append(files, filepath.Join(path, e.Name()))
+				}
+			}
+			if files == nil {
+				return nil, usagef("%s: not a folder of this program: it holds no cache.json, manifest.json, config.yaml, checkpoint or trajectories", path)
+			}
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+// commonKind returns the kind of the paths, which must be the same for all.
+func commonKind(paths []string) (kind, error) {
+	var first kind
+	for i, path := range paths {
+		k, err := kindOf(path)
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			first = k
+		}
+		if k != first {
+			return "", usagef("%s is a %s and %s a %s: inspect them one at a time", paths[0], first, path, k)
+		}
+	}
+	return first, nil
+}
+
+// kindOf tells by the names inside a folder, and by the name of a file.
+func kindOf(path string) (kind, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	name := strings.ToLower(filepath.Base(path))
+	switch {
+	case info.IsDir():
+		return folderKind(path), nil
+	case strings.HasSuffix(name, ".safetensors"):
+		return kindCheckpoint, nil
+	case strings.HasSuffix(name, ".tar"):
+		return kindArtifact, nil
+	case isTrajectories(name):
+		return kindTrajectories, nil
+	}
+	return "", usagef("%s: not a file of this program: want .jsonl, .jsonl.gz, .parquet, .safetensors or .tar (other formats of trajectories: dreamguard import)", path)
+}
+
+// folderKind returns the kind of a folder, "" for one that is none of ours.
+func folderKind(dir string) kind {
+	for _, mark := range []struct {
+		file string
+		kind kind
+	}{{"cache.json", kindCache}, {artifact.ManifestFile, kindArtifact}, {"stages.json", kindRun}, {"config.yaml", kindRun}} {
+		if _, err := os.Stat(filepath.Join(dir, mark.file)); err == nil {
+			return mark.kind
+		}
+	}
+	if newest, err := newestCheckpoint(dir); err == nil && newest != "" {
+		return kindCheckpoint
+	}
+	return ""
+}
+
+// newestCheckpoint returns the checkpoint file of a folder that was written
+// last, or "".
+func newestCheckpoint(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var newest fs.FileInfo
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "step-") || !strings.HasSuffix(e.Name(), ".safetensors") {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // replaced since it was listed
+		}
+		if err != nil {
+			return "", err
+		}
+		if newest == nil || !info.ModTime().Before(newest.ModTime()) {
+			newest = info
+		}
+	}
+	if newest == nil {
+		return "", nil
+	}
+	return filepath.Join(dir, newest.Name()), nil
+}
+
+func (a *app) inspectCache(dir string, asJSON bool) error {
+	info, err := cache.Inspect(dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(info)
+	}
+	t := a.table()
+	t.row("cache", dir)
+	t.row("encoder", info.Encoder.String())
+	t.row("texts", fmt.Sprint(info.Texts))
+	t.row("vectors", fmt.Sprint(info.Vectors))
+	t.row("segments", fmt.Sprint(len(info.Segments)))
+	t.row("size", bytesText(info.Bytes))
+	for _, s := range info.Segments {
+		if s.Problem != "" {
+			t.row("problem", s.Problem)
+		}
+	}
+	return t.flush()
+}
+
+// checkpointInfo is what inspect --json prints of a checkpoint.
+type checkpointInfo struct {
+	Path    string       `json:"path"`
+	Step    uint64       `json:"step"`
+	Config  string       `json:"config_digest"`
+	Data    string       `json:"data_digest"`
+	State   any          `json:"state"`
+	Values  int          `json:"values"`
+	Tensors []tensorInfo `json:"tensors"`
+}
+
+type tensorInfo struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+}
+
+func (a *app) inspectCheckpoint(path string, asJSON bool) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		newest, err := newestCheckpoint(path)
+		if err != nil {
+			return err
+		}
+		path = newest
+	}
+	c, err := checkpoints.Open(path)
+	if err != nil {
+		return err
+	}
+	out := checkpointInfo{Path: path, Step: c.Step, Config: c.Config, Data: c.Data, State: c.State, Tensors: []tensorInfo{}}
+	for _, t := range c.Tensors {
+		out.Values += len(t.Data)
+		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape})
+	}
+	if asJSON {
+		return a.printJSON(out)
+	}
+	t := a.table()
+	t.row("checkpoint", path)
+	t.row("step", fmt.Sprint(out.Step))
+	t.row("config digest", out.Config)
+	t.row("data digest", out.Data)
+	t.row("state", string(c.State))
+	t.row("tensors", fmt.Sprintf("%d, %d values", len(out.Tensors), out.Values))
+	for _, x := range out.Tensors {
+		t.row("", fmt.Sprintf("%s %v", x.Name, x.Shape))
+	}
+	return t.flush()
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
