@@ -36,8 +36,8 @@ type emitError struct{ error }
 
 // put hands on one run, which started on the given line.
 func (s *sink) put(t *data.Trajectory, line int) error {
-	s.Read++
 	if len(t.Steps) == 0 {
+		s.Read++
 		s.Dropped[NoSteps]++
 		return nil
 	}
@@ -51,6 +51,7 @@ func (s *sink) put(t *data.Trajectory, line int) error {
 	if err := s.emit(t); err != nil {
 		return emitError{err}
 	}
+	s.Read++
 	s.Kept++
 	return nil
 }
