@@ -5,7 +5,7 @@ import "math"
 // lbfgs minimises a smooth, strictly convex function of dim variables from 0.
 // f returns the value at x and fills grad. Strict convexity makes every step's
 // curvature positive, so that a backtracking line search suffices. It ends when
-// the largest component of the gradient is below 1e-7, when the value no longer
+// the largest component of the gradient is below 1e-6, when the value no longer
 // falls, or after 500 iterations.
 //
 // Source: Nocedal, Wright, Numerical Optimization, algorithms 7.4 and 3.1.
@@ -25,7 +25,7 @@ func lbfgs(dim int, f func(x, grad []float64) float64) (x []float64, value float
 	value = f(x, grad)
 	stalled := 0
 	for range iterations {
-		if largest(grad) < 1e-7 {
+		if largest(grad) < 1e-6 {
 			break
 		}
 		// The two-loop recursion: dir = -H grad.
@@ -74,7 +74,7 @@ func lbfgs(dim int, f func(x, grad []float64) float64) (x []float64, value float
 			}
 			pairs = append(pairs, pair{s, y, 1 / sy})
 		}
-		if value-nextValue <= 1e-12*math.Abs(value) {
+		if value-nextValue <= 1e-9*math.Abs(value) {
 			stalled++
 		} else {
 			stalled = 0

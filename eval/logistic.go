@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 )
+
+// parallelParts is how many parts the rows of a fit are cut into.
+const parallelParts = 8
 
 // ErrTraining is returned for data that a baseline cannot learn from.
 var ErrTraining = errors.New("eval: cannot train the baseline")
@@ -103,30 +107,52 @@ func fitLogistic(x design, y []bool, weight []float64, c float64) (*logistic, er
 			row[i] = weight[i] / (2 * neg)
 		}
 	}
+	// Rows are summed in a fixed number of parts, side by side: the result does
+	// not depend on how many cores there are.
+	var parts [parallelParts]struct {
+		sum  float64
+		grad []float64 // the intercept's last
+	}
+	for k := range parts {
+		parts[k].grad = make([]float64, d+1)
+	}
 	p, value := lbfgs(d+1, func(p, grad []float64) float64 {
 		w, b := p[:d], p[d]
-		var sum, slope float64
+		var wg sync.WaitGroup
+		for k := range parts {
+			wg.Go(func() {
+				part := &parts[k]
+				part.sum = 0
+				clear(part.grad)
+				for i := k * len(y) / parallelParts; i < (k+1)*len(y)/parallelParts; i++ {
+					if row[i] == 0 {
+						continue
+					}
+					z := x.dot(i, w) + b
+					g := row[i]
+					if y[i] {
+						part.sum += row[i] * softplus(-z)
+						g *= -sigmoid(-z)
+					} else {
+						part.sum += row[i] * softplus(z)
+						g *= sigmoid(z)
+					}
+					part.grad[d] += g
+					x.addTo(part.grad[:d], i, g)
+				}
+			})
+		}
+		wg.Wait()
+		var sum float64
 		for j, v := range w {
 			sum += penalty * v * v / 2
 			grad[j] = penalty * v
 		}
-		for i, t := range y {
-			if row[i] == 0 {
-				continue
-			}
-			z := x.dot(i, w) + b
-			g := row[i]
-			if t {
-				sum += row[i] * softplus(-z)
-				g *= -sigmoid(-z)
-			} else {
-				sum += row[i] * softplus(z)
-				g *= sigmoid(z)
-			}
-			slope += g
-			x.addTo(grad[:d], i, g)
+		grad[d] = 0
+		for k := range parts {
+			sum += parts[k].sum
+			axpy(grad, 1, parts[k].grad)
 		}
-		grad[d] = slope
 		return sum
 	})
 	if math.IsNaN(value) || math.IsInf(value, 0) {
