@@ -173,7 +173,7 @@ func TestScore(t *testing.T) {
 // it counts as one that reaches them all.
 func TestScoreHeld(t *testing.T) {
 	runs := someRuns(3)
-	runs[1].Steps[0].Args = strings.Repeat("x", guard.MaxArguments+1)
+	runs[1].Steps[0].Args = strings.Repeat("x", 2<<20) // far beyond any bound on a call
 	for _, m := range []*guard.Model{untrained(t), untrained(t, guard.ScoresOnly())} {
 		traces, err := Score(t.Context(), m, runs, 1, nil)
 		if err != nil {
