@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dreamguard/dreamguard/checkpoints"
 	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/spf13/cobra"
@@ -22,6 +21,7 @@ const (
 	kindTrajectories kind = "trajectories"
 	kindCache        kind = "cache"
 	kindCheckpoint   kind = "checkpoint"
+	kindWeights      kind = "weights file"
 	kindArtifact     kind = "artifact"
 	kindRun          kind = "run"
 )
@@ -35,8 +35,8 @@ func (a *app) inspectCommand() *cobra.Command {
 		Use:   "inspect PATH...",
 		Short: "Show what a file or folder holds, without changing it",
 		Long: `Inspect shows any file or folder of this program: trajectories (counts, labels,
-lengths, leaks and duplicates found), a cache of text vectors, a checkpoint, an
-artifact, a run folder. Several files of trajectories are also compared with each
+lengths, leaks and duplicates found), a cache of text vectors, a checkpoint, a file of
+weights, an artifact, a run folder. Several files of trajectories are also compared with each
 other, which is how a leak between splits shows.`,
 		Example: `  dreamguard inspect runs/demo/data/train.jsonl.gz
   dreamguard inspect runs/demo/data/train.jsonl.gz --show 3
@@ -77,6 +77,8 @@ func (a *app) inspectOne(k kind, path string, asJSON bool) error {
 		return a.inspectCache(path, asJSON)
 	case kindCheckpoint:
 		return a.inspectCheckpoint(path, asJSON)
+	case kindWeights:
+		return a.inspectWeights(path, asJSON)
 	case kindArtifact:
 		return a.inspectArtifact(path, asJSON)
 	}
@@ -144,8 +146,10 @@ func kindOf(path string) (kind, error) {
 	switch {
 	case info.IsDir():
 		return folderKind(path), nil
-	case strings.HasSuffix(name, ".safetensors"):
+	case strings.HasSuffix(name, ".safetensors") && strings.HasPrefix(name, "step-"):
 		return kindCheckpoint, nil
+	case strings.HasSuffix(name, ".safetensors"):
+		return kindWeights, nil
 	case strings.HasSuffix(name, ".tar"):
 		return kindArtifact, nil
 	case isTrajectories(name):
@@ -159,7 +163,7 @@ func folderKind(dir string) kind {
 	for _, mark := range []struct {
 		file string
 		kind kind
-	}{{"cache.json", kindCache}, {artifact.ManifestFile, kindArtifact}, {"stages.json", kindRun}, {"config.yaml", kindRun}} {
+	}{{"cache.json", kindCache}, {artifact.ManifestFile, kindArtifact}, {"stages.json", kindRun}, {"config.yaml", kindRun}, {artifact.ModelFile, kindWeights}} {
 		if _, err := os.Stat(filepath.Join(dir, mark.file)); err == nil {
 			return mark.kind
 		}
@@ -218,55 +222,6 @@ func (a *app) inspectCache(dir string, asJSON bool) error {
 		if s.Problem != "" {
 			t.row("problem", s.Problem)
 		}
-	}
-	return t.flush()
-}
-
-// checkpointInfo is what inspect --json prints of a checkpoint.
-type checkpointInfo struct {
-	Path    string       `json:"path"`
-	Step    uint64       `json:"step"`
-	Config  string       `json:"config_digest"`
-	Data    string       `json:"data_digest"`
-	State   any          `json:"state"`
-	Values  int          `json:"values"`
-	Tensors []tensorInfo `json:"tensors"`
-}
-
-type tensorInfo struct {
-	Name  string `json:"name"`
-	Shape []int  `json:"shape"`
-}
-
-func (a *app) inspectCheckpoint(path string, asJSON bool) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		newest, err := newestCheckpoint(path)
-		if err != nil {
-			return err
-		}
-		path = newest
-	}
-	c, err := checkpoints.Open(path)
-	if err != nil {
-		return err
-	}
-	out := checkpointInfo{Path: path, Step: c.Step, Config: c.Config, Data: c.Data, State: c.State, Tensors: []tensorInfo{}}
-	for _, t := range c.Tensors {
-		out.Values += len(t.Data)
-		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape})
-	}
-	if asJSON {
-		return a.printJSON(out)
-	}
-	t := a.table()
-	t.row("checkpoint", path)
-	t.row("step", fmt.Sprint(out.Step))
-	t.row("config digest", out.Config)
-	t.row("data digest", out.Data)
-	t.row("state", string(c.State))
-	t.row("tensors", fmt.Sprintf("%d, %d values", len(out.Tensors), out.Values))
-	for _, x := range out.Tensors {
-		t.row("", fmt.Sprintf("%s %v", x.Name, x.Shape))
 	}
 	return t.flush()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,6 +136,36 @@ func TestInspectCheckpoint(t *testing.T) {
 	}
 	if r := run(t, "inspect", dir, "--show", "1"); r.code != exitUsage {
 		t.Errorf("--show of a checkpoint: exit %d", r.code)
+	}
+}
+
+func TestInspectWeights(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, artifact.ModelFile)
+	write := func(x float32) {
+		t.Helper()
+		var b bytes.Buffer
+		if err := safetensors.Write(&b, []safetensors.Tensor{{Name: "head.w", Shape: []int{2}, Data: []float32{1, x}}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(2)
+	for _, p := range []string{path, dir} {
+		var info weightsInfo
+		r := run(t, "inspect", p, "--json")
+		if err := json.Unmarshal([]byte(r.stdout), &info); err != nil || info.Path != path || info.Values != 2 {
+			t.Errorf("%v, %+v, stderr %q", err, info, r.stderr)
+		}
+	}
+	if r := run(t, "inspect", dir); r.code != exitDone || !strings.Contains(r.stdout, "head.w [2]") {
+		t.Errorf("%+v", r)
+	}
+	write(float32(math.NaN()))
+	if r := run(t, "inspect", path); r.code != exitFailure || !strings.Contains(r.stderr, "head.w") {
+		t.Errorf("a NaN: %+v", r)
 	}
 }
 
