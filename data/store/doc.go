@@ -15,5 +15,7 @@
 // Parquet file the row) and the field; see [Error].
 //
 // Bounds: a line, or a row, of more than [lines.Max] bytes (64 MiB) is an error,
-// so a small gzip file cannot unpack into all of memory.
+// so a small gzip file cannot unpack into all of memory; the pages of a Parquet
+// file are held to it before they are unpacked. Text must be valid UTF-8 without
+// NUL bytes between the values; a NUL inside a text ("\u0000") is kept.
 package store

@@ -63,9 +63,10 @@ const (
 )
 
 type parquetReader struct {
-	r   *parquet.GenericReader[row]
-	buf [1]row
-	n   int
+	r      *parquet.GenericReader[row]
+	schema *parquet.Schema
+	buf    [1]parquet.Row
+	n      int
 }
 
 func (p *parquetReader) unit() string { return "row" }
@@ -93,7 +94,11 @@ func openParquet(r io.ReaderAt, size int64) (_ *parquetReader, err error) {
 	if err := checkColumns(f.Schema()); err != nil {
 		return nil, err
 	}
-	return &parquetReader{r: parquet.NewGenericReader[row](f)}, nil
+	if err := checkPages(f, r, size, maxPage); err != nil {
+		return nil, err
+	}
+	pr := parquet.NewGenericReader[row](f)
+	return &parquetReader{r: pr, schema: pr.Schema()}, nil
 }
 
 // checkColumns refuses a file of another schema: the library would fill a
@@ -129,9 +134,8 @@ func checkColumns(got *parquet.Schema) error {
 func (p *parquetReader) next() (_ *data.Trajectory, err error) {
 	defer catch(&err)
 	p.n++
-	p.buf[0] = row{}
 	for {
-		n, err := p.r.Read(p.buf[:])
+		n, err := p.r.ReadRows(p.buf[:])
 		if n == 1 {
 			break
 		}
@@ -142,7 +146,22 @@ func (p *parquetReader) next() (_ *data.Trajectory, err error) {
 			return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
 		}
 	}
-	return p.buf[0].trajectory()
+	// Before any text is copied: a row can name one text of a dictionary a
+	// million times.
+	size := 0
+	for _, v := range p.buf[0] {
+		if k := v.Kind(); k == parquet.ByteArray && !v.IsNull() {
+			size += len(v.ByteArray())
+		}
+	}
+	if size > lines.Max {
+		return nil, tooLarge(size)
+	}
+	var r row
+	if err := p.schema.Reconstruct(&r, p.buf[0]); err != nil {
+		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
+	}
+	return r.trajectory()
 }
 
 func (r *row) trajectory() (*data.Trajectory, error) {
@@ -176,11 +195,6 @@ func (r *row) trajectory() (*data.Trajectory, error) {
 		if len(t.Extra) == 0 {
 			t.Extra = nil
 		}
-	}
-	n := 0
-	eachText(t, func(_, s string) { n += len(s) })
-	if n > lines.Max {
-		return nil, tooLarge(n)
 	}
 	return t, nil
 }

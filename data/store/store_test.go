@@ -238,6 +238,73 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
+func TestNewReader(t *testing.T) {
+	const line = `{"id":"a","steps":[{"type":"message","text":"x"}]}` + "\n"
+	for name, in := range map[string][]byte{"plain": []byte(line), "gzip": compress(t, []byte(line))} {
+		r := store.NewReader(bytes.NewReader(in), "stdin")
+		tr, err := r.Next()
+		if err != nil || tr.ID != "a" || r.At() != "line 1" || r.N() != 1 {
+			t.Fatalf("%s: got %+v at %s, %v", name, tr, r.At(), err)
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Errorf("%s: got %v at the end", name, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	r := store.NewReader(bytes.NewReader(parquetBytes(t, run("a"))), "stdin")
+	if _, err := r.Next(); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "stdin: ") {
+		t.Errorf("Parquet from a stream: got %v", err)
+	}
+	if err := r.Close(); err != nil || r.N() != 0 || r.At() != "start" {
+		t.Errorf("got %v at %s", err, r.At())
+	}
+}
+
+// What JSON would replace without a word is refused in every form.
+func TestWriteRefuses(t *testing.T) {
+	notText := run("a")
+	notText.Steps[0].Result = "x\xff"
+	extra := run("a")
+	extra.Extra = map[string]json.RawMessage{"task": json.RawMessage(`1`)}
+	large := run("a")
+	large.Task = strings.Repeat("x", lines.Max)
+	for _, ext := range extensions {
+		for name, tt := range map[string]struct {
+			run *data.Trajectory
+			is  error
+			msg string
+		}{
+			"utf-8":          {notText, lines.ErrUTF8, "steps: is not valid UTF-8"},
+			"shadowed field": {extra, nil, "task: stands in Extra"},
+			"too large":      {large, lines.ErrTooLong, "is too long"},
+		} {
+			err := store.WriteAll(filepath.Join(t.TempDir(), "x"+ext), []*data.Trajectory{tt.run})
+			if err == nil || !strings.Contains(err.Error(), tt.msg) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("%s %s: got %v", ext, name, err)
+			}
+		}
+	}
+}
+
+// Write hands a file on without keeping it: the count is what it wrote.
+func TestWriteFromReader(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.parquet")
+	if err := store.WriteAll(from, []*data.Trajectory{run("a"), run("b")}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := store.Write(to, r.All()); err != nil || n != 2 {
+		t.Errorf("wrote %d, %v", n, err)
+	}
+}
+
 func TestOpenMissingAndFolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := store.Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {

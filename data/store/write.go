@@ -67,6 +67,9 @@ func Values(ts []*data.Trajectory) iter.Seq2[*data.Trajectory, error] {
 	}
 }
 
+// maxSteps bounds the steps of one run, and its tools.
+const maxSteps = 1 << 20
+
 // check refuses what could not be read back as it was.
 func check(t *data.Trajectory, n int) error {
 	fail := func(err error) error { return fmt.Errorf("trajectory %d (%.200q): %w", n, t.ID, err) }
@@ -86,6 +89,9 @@ func check(t *data.Trajectory, n int) error {
 	}
 	if size > lines.Max {
 		return fail(tooLarge(size))
+	}
+	if n := max(len(t.Steps), len(t.Tools)); n > maxSteps {
+		return fail(fmt.Errorf("%w: %d steps or tools, at most %d", lines.ErrTooLong, n, maxSteps))
 	}
 	return nil
 }
