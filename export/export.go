@@ -1,11 +1,3 @@
-// Package export freezes trained weights into the artifact that package guard
-// loads (guard/artifact defines its format).
-//
-//	digest, err := export.Write("runs/p1/artifact", export.Input{Weights: w.Tensors(), ...})
-//	err = export.WriteCalibration("runs/p1/artifact", calibration)
-//
-// Write leaves the artifact uncalibrated: calibration scores it with the runtime
-// first. Only tensors that the runtime needs are written.
 package export
 
 import (
@@ -13,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/features"
@@ -24,137 +17,221 @@ import (
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
-// Input is what an artifact is made of.
+// ErrOccupied: the folder to write holds something that is not an artifact.
+var ErrOccupied = errors.New("export: folder holds other files")
+
+// Input is everything that an artifact is made of.
 type Input struct {
-	Weights    []safetensors.Tensor // of docs/reference/model.md; those that only training uses are left out
+	Weights    []safetensors.Tensor // all tensors of docs/reference/model.md; what only training uses is left out
 	Dims       artifact.Dims
 	UniformMix float64
-	Latent     string // artifact.Probabilities or artifact.Mode
-	Encoder    embed.ID
-	Vocabulary *features.Vocabulary
+	Latent     string               // artifact.Probabilities or artifact.Mode
+	Encoder    embed.ID             // the encoder trained with
+	Vocabulary *features.Vocabulary // the token weights trained with
 	Seed       uint64
-	Data       map[string]artifact.Fingerprint // sets that took part
-	Config     any                             // the resolved configuration, written as JSON
+	Data       map[string]artifact.Fingerprint // set name -> what was read
+	Config     any                             // the resolved configuration; written as JSON
 	Tool       string                          // version of the program
 }
 
-// Write makes the artifact folder dir and returns the model digest. An artifact
-// that is there already is replaced as a whole: readers see the old or the new
-// one. The same input gives the same bytes.
+// Write writes an uncalibrated artifact to dir and returns the model digest. An
+// artifact that is there already is replaced as a whole, its calibration
+// included, which would not fit any more. A folder with other files is left
+// alone: the error is then [ErrOccupied]. Other errors are those of
+// guard/artifact, and of the file system.
 func Write(dir string, in Input) (digest string, err error) {
-	model, err := weights(in)
+	files, digest, err := in.files()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("export %s: %w", dir, err)
 	}
-	vocabulary, err := in.Vocabulary.MarshalJSON()
+	if err := replace(dir, files); err != nil {
+		return "", fmt.Errorf("export %s: %w", dir, err)
+	}
+	return digest, nil
+}
+
+// files returns the content of the folder by name.
+func (in *Input) files() (map[string][]byte, string, error) {
+	if in.Dims.F != features.Count() {
+		return nil, "", fmt.Errorf("the weights are for %d call features, this build has %d: train again", in.Dims.F, features.Count())
+	}
+	if in.Vocabulary == nil {
+		return nil, "", errors.New("vocabulary is missing: pass the one the model was trained with")
+	}
+	model, err := in.model()
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	config, err := json.Marshal(in.Config)
+	vocabulary, err := json.Marshal(in.Vocabulary)
 	if err != nil {
-		return "", fmt.Errorf("export: config: %w", err)
+		return nil, "", err
 	}
-	m := artifact.Manifest{
-		Format: artifact.Format,
-		Files: map[string]string{
-			artifact.ModelFile:    artifact.Sum(model),
-			artifact.FeaturesFile: artifact.Sum(vocabulary),
-		},
-		Dims: in.Dims, UniformMix: in.UniformMix, Latent: in.Latent, Encoder: in.Encoder,
-		Features: artifact.FeatureSet{Version: features.Version, Digest: features.Digest()},
-		Seed:     in.Seed, Data: in.Data, Config: config, Tool: in.Tool,
+	var config json.RawMessage
+	if in.Config != nil {
+		if config, err = json.Marshal(in.Config); err != nil {
+			return nil, "", fmt.Errorf("config: %w", err)
+		}
+	}
+	m := &artifact.Manifest{
+		Format:     artifact.Format,
+		Files:      map[string]string{artifact.ModelFile: artifact.Sum(model), artifact.FeaturesFile: artifact.Sum(vocabulary)},
+		Dims:       in.Dims,
+		UniformMix: in.UniformMix,
+		Latent:     in.Latent,
+		Encoder:    in.Encoder,
+		Features:   artifact.FeatureSet{Version: features.Version, Digest: features.Digest()},
+		Seed:       in.Seed,
+		Data:       in.Data,
+		Config:     config,
+		Tool:       in.Tool,
 	}
 	manifest, err := m.Marshal()
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return "", err
-	}
-	tmp, err := os.MkdirTemp(parent, atomicfile.TempPrefix)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	if err := os.Chmod(tmp, 0o755); err != nil { // MkdirTemp makes it private
-		return "", err
-	}
-	for name, b := range map[string][]byte{
-		artifact.ModelFile: model, artifact.FeaturesFile: vocabulary, artifact.ManifestFile: manifest,
-	} {
-		if err := atomicfile.WriteFile(filepath.Join(tmp, name), b); err != nil {
-			return "", err
-		}
-	}
-	// What was written must load: the checks of the reader are the definition.
-	a, err := artifact.Open(tmp)
-	if err != nil {
-		return "", fmt.Errorf("export: the new artifact does not load: %w", err)
-	}
-	if err := replace(tmp, dir); err != nil {
-		return "", err
-	}
-	return a.Digest, atomicfile.SyncDir(parent)
+	digest := artifact.Sum(manifest)
+	return map[string][]byte{
+		artifact.ManifestFile: manifest,
+		artifact.ModelFile:    model,
+		artifact.FeaturesFile: vocabulary,
+		artifact.CardFile:     []byte(unmeasured),
+	}, digest, nil
 }
 
-// replace puts the folder tmp in the place of dir.
-func replace(tmp, dir string) error {
-	old := tmp + ".old"
-	switch err := os.Rename(dir, old); {
-	case errors.Is(err, fs.ErrNotExist):
-		return os.Rename(tmp, dir)
-	case err != nil:
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir)) // put the old one back
-	}
-	return os.RemoveAll(old)
-}
+// unmeasured is the model card until [WriteCard] replaces it.
+const unmeasured = `# DreamGuard model card
 
-// weights writes the tensors that the runtime needs.
-func weights(in Input) ([]byte, error) {
-	have := map[string]safetensors.Tensor{}
-	for _, t := range in.Weights {
-		have[t.Name] = t
+This model is neither calibrated nor measured yet. The guard refuses it until "dreamguard calibrate" has set
+thresholds; "dreamguard eval" measures it and writes this card.
+`
+
+// model returns model.safetensors.
+func (in *Input) model() ([]byte, error) {
+	if err := in.Dims.Validate(); err != nil {
+		return nil, err
 	}
-	var out []safetensors.Tensor
-	for _, spec := range artifact.Tensors(in.Dims) {
-		if !spec.Export {
-			continue
-		}
-		t, ok := have[spec.Name]
-		if !ok {
-			return nil, fmt.Errorf("export: the weights lack tensor %s", spec.Name)
-		}
-		out = append(out, t)
+	training := map[string]bool{}
+	for _, s := range artifact.Tensors(in.Dims) {
+		training[s.Name] = !s.Export
+	}
+	list := slices.DeleteFunc(slices.Clone(in.Weights), func(t safetensors.Tensor) bool { return training[t.Name] })
+	byName := make(map[string]safetensors.Tensor, len(list))
+	for _, t := range list {
+		byName[t.Name] = t
+	}
+	if err := artifact.CheckTensors(byName, in.Dims); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
-	if err := safetensors.Write(&b, out, nil); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+	if err := safetensors.Write(&b, list, nil); err != nil {
+		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// WriteCalibration gives the artifact in dir a calibration, atomically. It must
-// belong to the model there.
+// replace puts a folder with the given files in the place of dir.
+func replace(dir string, files map[string][]byte) (err error) {
+	dir = filepath.Clean(dir)
+	occupied, err := ours(dir)
+	if err != nil {
+		return err
+	}
+	parent, base := filepath.Split(dir)
+	if parent == "" {
+		parent = "."
+	}
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	// A sibling, so that a rename does it; of one name per target, so that what a
+	// kill left behind goes with the next export.
+	temp := filepath.Join(parent, "."+base+".export")
+	if err := os.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }() // the new folder after a failure, the old one after success
+	for name, b := range files {
+		if err := atomicfile.WriteFile(filepath.Join(temp, name), b); err != nil {
+			return err
+		}
+	}
+	if _, err := artifact.Open(temp); err != nil {
+		return fmt.Errorf("the written artifact does not load: %w", err)
+	}
+	if occupied {
+		err = exchange(temp, dir)
+	} else {
+		err = os.Rename(temp, dir)
+	}
+	if err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(parent)
+}
+
+// ours reports whether dir is there. It is an error if dir holds anything that
+// an artifact does not: replacing it would delete that.
+func ours(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	known := []string{artifact.ManifestFile, artifact.ModelFile, artifact.FeaturesFile, artifact.EncoderFile, artifact.CalibrationFile, artifact.CardFile}
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) && !isTemp(e.Name()) {
+			return false, fmt.Errorf("%w: %q is not part of an artifact: choose another folder or move it away", ErrOccupied, e.Name())
+		}
+	}
+	return true, nil
+}
+
+func isTemp(name string) bool {
+	return len(name) > len(atomicfile.TempPrefix) && name[:len(atomicfile.TempPrefix)] == atomicfile.TempPrefix
+}
+
+// WriteCalibration writes calibration.json into the artifact at dir, atomically.
+// An empty ModelDigest is filled in; one of another model is refused with
+// artifact.ErrCalibrationModel.
 func WriteCalibration(dir string, c artifact.Calibration) error {
+	fail := func(err error) error { return fmt.Errorf("write calibration of %s: %w", dir, err) }
+	_, digest, err := manifest(dir)
+	if err != nil {
+		return fail(err)
+	}
+	if c.ModelDigest == "" {
+		c.ModelDigest = digest
+	}
+	if c.ModelDigest != digest {
+		return fail(fmt.Errorf("%w: it is for model %.12s, the folder holds %.12s: calibrate on this artifact", artifact.ErrCalibrationModel, c.ModelDigest, digest))
+	}
 	b, err := c.Marshal()
 	if err != nil {
-		return err
-	}
-	manifest, err := os.ReadFile(filepath.Join(dir, artifact.ManifestFile))
-	if err != nil {
-		return err
-	}
-	_, digest, err := artifact.ParseManifest(manifest)
-	if err != nil {
-		return err
-	}
-	if _, err := artifact.ParseCalibration(b, digest); err != nil {
-		return err
+		return fail(err)
 	}
 	return atomicfile.WriteFile(filepath.Join(dir, artifact.CalibrationFile), b)
 }
+
+// manifest reads the manifest of the artifact at dir.
+func manifest(dir string) (*artifact.Manifest, string, error) {
+	f, err := os.Open(filepath.Join(dir, artifact.ManifestFile))
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close() // read only
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(b) > maxManifest {
+		return nil, "", fmt.Errorf("%s: %w", artifact.ManifestFile, artifact.ErrTooLarge)
+	}
+	return artifact.ParseManifest(b)
+}
+
+const maxManifest = 1 << 20

@@ -18,8 +18,7 @@ import (
 type Model struct {
 	manifest    artifact.Manifest
 	digest      string
-	calibration string // digest; empty if there is none
-	calibrated  *artifact.Calibration
+	calibration *artifact.Calibration // nil if there is none
 	net         *network
 	vocab       *features.Vocabulary
 	encoder     embed.Encoder
@@ -34,9 +33,9 @@ type Option func(*options)
 
 type options struct {
 	encoder     embed.Encoder
+	calibration []byte
 	layers      []Layer
 	scoresOnly  bool
-	calibration []byte
 	maxRefusals int
 	onDeadline  Decision
 }
@@ -49,6 +48,10 @@ const DefaultMaxRefusals = 10
 // artifact names. Artifacts of kind hash do not need it.
 func WithEncoder(e embed.Encoder) Option { return func(o *options) { o.encoder = e } }
 
+// WithCalibration uses the given calibration.json instead of the artifact's own,
+// for example that of one deployment. It must belong to the model.
+func WithCalibration(b []byte) Option { return func(o *options) { o.calibration = b } }
+
 // WithLayers adds deterministic rule sets that judge beside the model. The
 // strictest decision wins. A layer with state per session implements [Starter].
 func WithLayers(layers ...Layer) Option {
@@ -59,10 +62,6 @@ func WithLayers(layers ...Layer) Option {
 // stops a call, and lets an uncalibrated artifact open. It is for calibration
 // and replay; without a calibration the scores are fused by [DefaultFusion].
 func ScoresOnly() Option { return func(o *options) { o.scoresOnly = true } }
-
-// WithCalibration decides by the given calibration.json instead of the
-// artifact's own. It must belong to the same model.
-func WithCalibration(b []byte) Option { return func(o *options) { o.calibration = b } }
 
 // WithMaxRefusals holds every call of a session once n of its calls were
 // refused: an agent that is turned down again and again is looking for a way
@@ -128,7 +127,7 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 		}
 	}
 	if c != nil {
-		m.calibration, m.calibrated, m.fusion = c.Digest, c, c.Fusion
+		m.calibration, m.fusion = c, c.Fusion
 		if !m.opts.scoresOnly {
 			m.hold, m.block = c.Thresholds.Levels()
 		}
@@ -201,18 +200,23 @@ func (m *Model) useEncoder() error {
 	return nil
 }
 
-// Manifest says what the model is.
+// Manifest says what the model is. Its maps are shared: do not change them.
 func (m *Model) Manifest() artifact.Manifest { return m.manifest }
 
 // Digest is the model digest; calibrating does not change it.
 func (m *Model) Digest() string { return m.digest }
 
-// Calibration is what the model decides by, nil if there is none. It must not be
-// changed.
-func (m *Model) Calibration() *artifact.Calibration { return m.calibrated }
+// Calibration is the calibration in use, nil if there is none. It is shared: do
+// not change it.
+func (m *Model) Calibration() *artifact.Calibration { return m.calibration }
 
 // CalibrationDigest is the digest of the calibration, empty if there is none.
-func (m *Model) CalibrationDigest() string { return m.calibration }
+func (m *Model) CalibrationDigest() string {
+	if m.calibration == nil {
+		return ""
+	}
+	return m.calibration.Digest
+}
 
 // Thresholds are the levels in force, [calib.Off] where off.
 func (m *Model) Thresholds() Thresholds { return Thresholds{Hold: m.hold, Block: m.block} }

@@ -18,8 +18,8 @@ import (
 // Bounds on a call. The call features read no more of the arguments, and what
 // is not read must not pass.
 const (
-	MaxTool      = 256      // bytes of a tool's name
-	MaxArguments = 16 << 10 // bytes of the arguments
+	MaxTool = 256      // bytes of a tool's name
+	MaxCall = 16 << 10 // bytes of the arguments
 )
 
 // Session is one run of an agent. Judge each call before it is executed, then
@@ -88,7 +88,7 @@ func (s *Session) Refusals() int { return s.refusals }
 // decision, an encoder that fails gives HOLD.
 func (s *Session) Judge(ctx context.Context, c Call) Verdict {
 	m := s.model
-	v := Verdict{Step: s.steps, ModelDigest: m.digest, CalibrationDigest: m.calibration, Thresholds: m.Thresholds()}
+	v := Verdict{Step: s.steps, ModelDigest: m.digest, CalibrationDigest: m.CalibrationDigest(), Thresholds: m.Thresholds()}
 	if s.stuck {
 		// The executed call still waits for its Commit, so it stays the judged one.
 		if !c.IsMessage() {
@@ -119,7 +119,7 @@ func (s *Session) Judge(ctx context.Context, c Call) Verdict {
 	case v.Risk >= m.hold:
 		v.raise(Hold, verdict.ReasonRisk)
 	}
-	if len(c.Tool) > MaxTool || len(c.Arguments) > MaxArguments {
+	if len(c.Tool) > MaxTool || len(c.Arguments) > MaxCall {
 		v.raise(Hold, verdict.ReasonTooLarge)
 	}
 	if n := m.opts.maxRefusals; n > 0 && s.refusals >= n {
@@ -276,7 +276,7 @@ func valid(s string) string {
 // validCall also clips what is beyond the bounds: such a call is held, and only
 // scored so that the log shows something.
 func validCall(c Call) Call {
-	return Call{Tool: valid(clip(c.Tool, MaxTool)), Arguments: valid(clip(c.Arguments, MaxArguments)), Text: valid(clip(c.Text, maxText))}
+	return Call{Tool: valid(clip(c.Tool, MaxTool)), Arguments: valid(clip(c.Arguments, MaxCall)), Text: valid(clip(c.Text, maxText))}
 }
 
 func validResult(r Result) Result {

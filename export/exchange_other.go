@@ -1,0 +1,5 @@
+//go:build !linux
+
+package export
+
+func exchange(temp, dir string) error { return exchangeByRename(temp, dir) }
