@@ -182,6 +182,16 @@ func TestHugeLineIsNotReadWhole(t *testing.T) {
 	}
 }
 
+// Four million empty messages are a small file and a lot of memory.
+func TestManyValuesInOne(t *testing.T) {
+	in := `{"messages":[` + strings.Repeat("{},", 3<<20) + `{}]}`
+	for _, f := range []formats.Format{formats.OpenAI{}, formats.AgentDojo{}} {
+		if _, err := f.Import(strings.NewReader(in), "many", discard); !errors.Is(err, lines.ErrTooLong) {
+			t.Errorf("%s: got %v", f.Name(), err)
+		}
+	}
+}
+
 func TestGzip(t *testing.T) {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)

@@ -24,6 +24,10 @@ type value struct {
 
 func (v value) endOfArray() bool { return v.raw == nil }
 
+// maxInner bounds the values within one value. Empty ones take two bytes in the
+// file and fifty times that in memory.
+const maxInner = 1 << 22
+
 // values splits a stream into JSON values without decoding it, so that an array
 // of any length is read one element at a time and a JSON document and JSON lines
 // are read the same way.
@@ -87,6 +91,7 @@ func (s *values) compound(first byte) (value, error) {
 	v := value{line: s.line}
 	s.buf = append(s.buf[:0], first)
 	depth, inString := 1, false
+	count := 0 // of values within, at most
 	for depth > 0 {
 		c, err := s.r.ReadByte()
 		if err == io.EOF {
@@ -97,6 +102,9 @@ func (s *values) compound(first byte) (value, error) {
 		}
 		if len(s.buf) >= s.max {
 			return value{}, at(v.line, fmt.Errorf("%w: more than %d bytes in one value", lines.ErrTooLong, s.max))
+		}
+		if count > maxInner {
+			return value{}, at(v.line, fmt.Errorf("%w: more than %d values in one", lines.ErrTooLong, maxInner))
 		}
 		s.buf = append(s.buf, c)
 		switch {
@@ -121,8 +129,11 @@ func (s *values) compound(first byte) (value, error) {
 		case c == '"':
 			inString = !inString
 		case inString:
+		case c == ',':
+			count++
 		case c == '{' || c == '[':
 			depth++
+			count++
 		case c == '}' || c == ']':
 			depth--
 		}

@@ -44,6 +44,9 @@ func (j *jsonl) next() (*data.Trajectory, error) {
 	if c := firstByte(line); c != '{' {
 		return nil, fmt.Errorf("%w: a line starts with %q, not with {; use import for other formats", ErrFormat, c)
 	}
+	if len(line) > maxInner && innerValues(line) > maxInner {
+		return nil, fmt.Errorf("%w: more than %d values in one line", lines.ErrTooLong, maxInner)
+	}
 	t := new(data.Trajectory)
 	if err := json.Unmarshal(line, t); err != nil {
 		var syntax *json.SyntaxError
@@ -53,6 +56,27 @@ func (j *jsonl) next() (*data.Trajectory, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// maxInner bounds the values within a line. Empty ones take three bytes in the
+// file and a hundred in memory.
+const maxInner = 1 << 22
+
+// innerValues is an upper bound of the values that line holds.
+func innerValues(line []byte) int {
+	n, inString := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == ',' || c == '{' || c == '[':
+			n++
+		}
+	}
+	return n
 }
 
 func firstByte(line []byte) byte {

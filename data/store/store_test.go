@@ -189,6 +189,7 @@ func TestBadInput(t *testing.T) {
 		{"gzip header", []byte{0x1f, 0x8b, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, gzip.ErrHeader, "gzip"},
 		{"gzip of parquet", compress(t, pq), nil, "line 1: "},
 		{"bomb", compress(t, append([]byte(good), bytes.Repeat([]byte("x"), lines.Max+2)...)), lines.ErrTooLong, "line 2: is too long"},
+		{"many steps", []byte(good + `{"id":"b","steps":[` + strings.Repeat("{},", 3<<20) + "{}]}\n"), lines.ErrTooLong, "line 2: is too long: more than"},
 		{"parquet head", []byte("PAR1"), nil, "Parquet file is damaged"},
 		{"parquet cut", pq[:len(pq)/2], nil, "Parquet file is damaged"},
 	} {
@@ -206,6 +207,20 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got %v, want %q and %v", err, tt.msg, tt.is)
 			}
 		})
+	}
+}
+
+// The bound on values counts none that stand in a text.
+func TestTextOfBraces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in.jsonl")
+	want := run("a")
+	want.Steps[0].Result = strings.Repeat(`{\",[`, 2<<20)
+	if err := store.WriteAll(path, []*data.Trajectory{want}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := store.ReadAll(path)
+	if err != nil || got[0].Steps[0].Result != want.Steps[0].Result {
+		t.Errorf("got %v", err)
 	}
 }
 
