@@ -56,16 +56,11 @@ func (a *app) run(f func(context.Context) error) (code exitCode) {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-ctx.Done():
-			stop() // from here on a second signal ends the process at once
-			fmt.Fprintln(a.stderr, "dreamguard: stopping; what is done is kept (again to stop at once)")
-		case <-done:
-		}
-	}()
+	unwatch := context.AfterFunc(ctx, func() {
+		stop() // from here on a second signal ends the process at once
+		fmt.Fprintln(a.stderr, "dreamguard: stopping; what is done is kept (again to stop at once)")
+	})
+	defer unwatch() // before stop, which ends ctx as well
 
 	err := f(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
