@@ -1,0 +1,434 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/embed/cache"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/train"
+)
+
+// tiny is a configuration that runs the whole pipeline in a second or two.
+func tiny(t testing.TB) configs.Config {
+	t.Helper()
+	cfg, err := configs.Load("debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{
+		"name=tiny", "data.protocol=simulator", "data.max_runs=0", "data.simulator_runs=400", "encoder.dims=32",
+		"model.hidden=16", "model.adapter=16", "model.head_hidden=16",
+		"train.stage1.steps=20", "train.stage2.steps=30", "train.checkpoint_every=10", "train.validate_every=10",
+		"eval.bootstrap=20", "eval.locked_smoke=false",
+	} {
+		if err := cfg.Set(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cfg
+}
+
+var fixed = Options{Version: "test", Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+
+func runAll(t *testing.T, dir string, cfg configs.Config, opts Options) *Run {
+	t.Helper()
+	r, err := Open(dir, cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.All(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// contents returns every file of a run folder that must be the same in an equal
+// run: all but stages.json, which holds times, and the training checkpoints,
+// which an interrupted run may have at other steps.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if rel == "stages.json" || strings.HasPrefix(rel, "embed") && filepath.Ext(rel) != ".json" || strings.HasPrefix(rel, filepath.Join("train", "checkpoint")) {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		out[rel] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func equalContents(t *testing.T, a, b map[string]string) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Errorf("%d files and %d files", len(a), len(b))
+	}
+	for name := range a {
+		if a[name] != b[name] {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestSameSeedSameBytesAndUpToDate(t *testing.T) {
+	cfg := tiny(t)
+	dir := t.TempDir()
+	a := runAll(t, filepath.Join(dir, "a"), cfg, fixed)
+	runAll(t, filepath.Join(dir, "b"), cfg, fixed)
+	equalContents(t, contents(t, filepath.Join(dir, "a")), contents(t, filepath.Join(dir, "b")))
+
+	// A second call does nothing; a changed calibration runs only what depends on it.
+	before := map[string]*StageRecord{}
+	for _, s := range Stages {
+		before[s] = a.Record(s)
+	}
+	again := runAll(t, filepath.Join(dir, "a"), cfg, fixed)
+	for _, s := range Stages {
+		if again.Record(s).Finished != before[s].Finished || again.Record(s).Inputs != before[s].Inputs {
+			t.Errorf("stage %s was run again although nothing changed", s)
+		}
+	}
+	// A damaged output is made again.
+	if err := os.WriteFile(a.path("artifact", "calibration.json"), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	runAll(t, filepath.Join(dir, "a"), cfg, fixed)
+	equalContents(t, contents(t, filepath.Join(dir, "a")), contents(t, filepath.Join(dir, "b")))
+
+	report, err := again.Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Sets) != 1 || report.Sets[0].Name != "simulator" || !report.Sets[0].AUROC.OK() || len(report.Baselines) != 4 {
+		t.Errorf("report: %d sets, %d baselines", len(report.Sets), len(report.Baselines))
+	}
+}
+
+// TestKilled kills whole pipelines at random moments and starts them again.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv("PIPELINE_TEST_DIR"); dir != "" { // the process to be killed
+		runAll(t, dir, tiny(t), fixed)
+		return
+	}
+	if testing.Short() {
+		t.Skip("-short: starts many processes")
+	}
+	root := t.TempDir()
+	want := filepath.Join(root, "whole")
+	start := time.Now()
+	runAll(t, want, tiny(t), fixed)
+	whole := time.Since(start)
+
+	dir := filepath.Join(root, "killed")
+	kills := 0
+	for try := 0; ; try++ {
+		if try == 60 {
+			t.Fatal("the run made no progress between 60 kills")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), whole*time.Duration(1+try*3%5)/10+time.Duration(try)*whole/40)
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "PIPELINE_TEST_DIR="+dir)
+		out, err := cmd.CombinedOutput()
+		killed := ctx.Err() != nil
+		cancel()
+		if err == nil {
+			break
+		}
+		if !killed {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		kills++
+	}
+	t.Logf("killed %d times", kills)
+	if kills == 0 {
+		t.Error("no process was killed: the test shows nothing")
+	}
+	equalContents(t, contents(t, dir), contents(t, want))
+}
+
+func TestCancelled(t *testing.T) {
+	r, err := Open(t.TempDir(), tiny(t), fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.All(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("All = %v, want context.Canceled", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	cfg := tiny(t)
+	if _, err := Open(dir, cfg, fixed); err != nil {
+		t.Fatal(err)
+	}
+	other := cfg
+	other.Seed++
+	if _, err := Open(dir, other, fixed); !errors.Is(err, ErrOtherConfig) || !strings.Contains(err.Error(), "seed") {
+		t.Errorf("another seed: %v", err)
+	}
+	if _, err := Reopen(t.TempDir(), fixed); !errors.Is(err, ErrNoRun) {
+		t.Errorf("no run: %v", err)
+	}
+	r, err := Reopen(dir, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, stage := range map[string]func(context.Context) error{"embed": r.Embed, "train": r.Train, "export": r.Export, "calibrate": r.Calibrate, "eval": r.Evaluate} {
+		if err := stage(t.Context()); err == nil || !strings.Contains(err.Error(), "dreamguard") {
+			t.Errorf("%s before its time: %v: want the command to run first", name, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "stages.json"), []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reopen(dir, fixed); err == nil || !strings.Contains(err.Error(), "stages.json") {
+		t.Errorf("damaged ledger: %v", err)
+	}
+
+	few := tiny(t)
+	few.Data.SimulatorRuns, few.Calib.Alpha, few.Calib.AlphaBlock = 60, 0.01, 0.005
+	r, err = Open(t.TempDir(), few, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tooFew *calib.TooFewError
+	if err := r.All(t.Context()); !errors.As(err, &tooFew) || tooFew.Need < 99 {
+		t.Errorf("too few safe runs: %v", err)
+	}
+
+	p1 := tiny(t)
+	p1.Data.Protocol = "p1"
+	r, err = Open(t.TempDir(), p1, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("no data folder: %v", err)
+	}
+	r.opts.DataDir = t.TempDir()
+	if err := r.All(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("empty data folder: %v", err)
+	}
+}
+
+// parity compares the runtime's logits with those of the training graph.
+func parity(t *testing.T, r *Run, set string, limit int) {
+	t.Helper()
+	ts, err := r.Set(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts = ts[:min(limit, len(ts))]
+	enc, err := r.encoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cache.Open(t.TempDir(), enc.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Fill(t.Context(), enc, texts(ts), nil); err != nil {
+		t.Fatal(err)
+	}
+	v, err := r.vocabulary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := r.examples(ts, c, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := train.LoadWeights(r.path(weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := train.NewEvaluator(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := ev.Logits(t.Context(), examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := guard.Open(r.ArtifactDir(), guard.ScoresOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := eval.Score(t.Context(), m, ts, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst, steps := 0.0, 0
+	for i := range ts {
+		for k := range ts[i].Steps {
+			steps++
+			for _, pair := range [][2]float64{{got[i].LogitHazard[k], float64(want[i].Hazard[k])}, {got[i].LogitPrefix[k], float64(want[i].Prefix[k])}} {
+				// Relative beyond 1, since float32 has about seven digits.
+				d := math.Abs(pair[0]-pair[1]) / max(1, math.Abs(pair[1]))
+				if !(d <= 1e-5) {
+					t.Fatalf("run %s step %d: runtime %v, training graph %v", ts[i].ID, k, pair[0], pair[1])
+				}
+				worst = max(worst, d)
+			}
+		}
+	}
+	t.Logf("%d runs, %d steps: largest difference %.1e", len(ts), steps, worst)
+}
+
+func TestParity(t *testing.T) {
+	r := runAll(t, t.TempDir(), tiny(t), fixed)
+	parity(t, r, "test-simulator", 60)
+}
+
+func TestParityOnRealRuns(t *testing.T) {
+	dir := os.Getenv("DREAMGUARD_DATA")
+	if dir == "" {
+		t.Skip("DREAMGUARD_DATA does not name a folder of real trajectories")
+	}
+	cfg, err := configs.Load("debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Eval.Bootstrap = 20
+	opts := fixed
+	opts.DataDir = dir
+	r, err := Open(t.TempDir(), cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Until(t.Context(), "export"); err != nil {
+		t.Fatal(err)
+	}
+	parity(t, r, "train", 200)
+	parity(t, r, "dev-asb", 80)
+}
+
+func TestTracesAndJudge(t *testing.T) {
+	r := runAll(t, t.TempDir(), tiny(t), fixed)
+	file := r.path("data", "test-simulator.jsonl.gz")
+	out := t.TempDir()
+	report, err := EvaluateTraces(t.Context(), TraceOptions{Artifact: r.ArtifactDir(), Files: []string{file}, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := r.Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Sets[0].AUROC != own.Sets[0].AUROC || report.Sets[0].FPR != own.Sets[0].FPR {
+		t.Errorf("the same runs measure differently: AUROC %v and %v, FPR %v and %v", report.Sets[0].AUROC, own.Sets[0].AUROC, report.Sets[0].FPR, own.Sets[0].FPR)
+	}
+	ts, err := r.Set("test-simulator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := Judge(t.Context(), JudgeOptions{Artifact: r.ArtifactDir(), File: file, ID: ts[0].ID, Step: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(j.Verdicts) != len(ts[0].Steps) {
+		t.Errorf("%d verdicts on %d steps", len(j.Verdicts), len(ts[0].Steps))
+	}
+	for name, o := range map[string]JudgeOptions{
+		"several runs": {Artifact: r.ArtifactDir(), File: file},
+		"no such run":  {Artifact: r.ArtifactDir(), File: file, ID: "nobody"},
+		"no such step": {Artifact: r.ArtifactDir(), File: file, ID: ts[0].ID, Step: 999},
+		"no artifact":  {Artifact: t.TempDir(), File: file, ID: ts[0].ID},
+	} {
+		if _, err := Judge(t.Context(), o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestLooksAreRecorded(t *testing.T) {
+	r := runAll(t, t.TempDir(), tiny(t), fixed)
+	looks := filepath.Join(t.TempDir(), "looks.jsonl")
+	for range 2 {
+		if err := r.EvaluateFinal(t.Context(), looks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(looks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(b, []byte("\n")); n != 2 || !bytes.Contains(b, []byte(`"config":"tiny"`)) {
+		t.Errorf("%d lines: %s", n, b)
+	}
+	// A look that cannot be recorded is not taken.
+	if err := r.EvaluateFinal(t.Context(), filepath.Join(looks, "no", "folder")); err == nil {
+		t.Error("an unrecorded look was taken")
+	}
+}
+
+func TestRunFeaturesMatchesExamples(t *testing.T) {
+	r := runAll(t, t.TempDir(), tiny(t), fixed)
+	ts, err := r.Set("validation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := r.vocabulary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, _ := r.encoder()
+	c, err := cache.Open(r.path("embed"), enc.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	examples, err := r.examples(ts[:5], c, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := runFeatures(v, ts[:5])
+	for i := range rows {
+		if examples[i].Label == data.Unsafe && examples[i].Hazard < 0 {
+			t.Errorf("%s lost its hazard", examples[i].ID)
+		}
+		for k := range rows[i] {
+			if !bytes.Equal(floatBytes(rows[i][k]), floatBytes(examples[i].Features[k*len(rows[i][k]):(k+1)*len(rows[i][k])])) {
+				t.Fatalf("run %d step %d: features differ", i, k)
+			}
+		}
+	}
+}
+
+func floatBytes(xs []float32) []byte {
+	var b []byte
+	for _, x := range xs {
+		u := math.Float32bits(x)
+		b = append(b, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
+	}
+	return b
+}
