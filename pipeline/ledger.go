@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
 // StageRecord says how a stage went. Digests are sha256 in hexadecimal.
@@ -73,6 +74,11 @@ func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(con
 		r.opts.Log.Info("up to date", "stage", name)
 		return nil
 	}
+	unlock, err := r.lock()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer unlock()
 	start := time.Now()
 	rec := &StageRecord{Inputs: digest, Outputs: map[string]string{}, Counts: map[string]int{}}
 	out, err := f(ctx, rec)
@@ -93,6 +99,27 @@ func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(con
 		return err
 	}
 	return atomicfile.WriteFile(r.ledger.path, append(b, '\n'))
+}
+
+// lock keeps a second process out of the folder while a stage writes to it, and
+// removes what a killed one left half-written.
+func (r *Run) lock() (unlock func(), err error) {
+	unlock, err = filelock.Lock(r.path(".lock"), filelock.TryExclusive)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported): // nothing can be told apart from work in progress: leave it
+		return func() {}, nil
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fmt.Errorf("%s: another process is at work in this run folder: wait for it, or choose another --out", r.Dir)
+	case err != nil:
+		return nil, err
+	}
+	for _, dir := range []string{"", "data", "embed", "train", "artifact", "eval", "final"} {
+		if err := atomicfile.Clean(r.path(dir)); err != nil {
+			unlock()
+			return nil, err
+		}
+	}
+	return unlock, nil
 }
 
 func (r *Run) intact(outputs map[string]string) bool {

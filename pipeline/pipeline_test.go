@@ -70,7 +70,7 @@ func contents(t *testing.T, dir string) map[string]string {
 		if err != nil {
 			return err
 		}
-		if rel == "stages.json" || strings.HasPrefix(rel, "embed") && filepath.Ext(rel) != ".json" || strings.HasPrefix(rel, filepath.Join("train", "checkpoint")) {
+		if rel == "stages.json" || rel == ".lock" || strings.HasPrefix(rel, "embed") && filepath.Ext(rel) != ".json" || strings.HasPrefix(rel, filepath.Join("train", "checkpoint")) {
 			return nil
 		}
 		b, err := os.ReadFile(path)
@@ -180,6 +180,24 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	if err := r.All(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("All = %v, want context.Canceled", err)
+	}
+}
+
+func TestOneProcessAtATime(t *testing.T) {
+	r, err := Open(t.TempDir(), tiny(t), fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := r.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Data(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second process: %v", err)
+	}
+	unlock()
+	if err := r.Data(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

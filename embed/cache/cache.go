@@ -14,6 +14,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
 // Format is the version of the folder's layout, stated in cache.json.
@@ -91,7 +92,7 @@ func claim(dir string, id embed.ID) error {
 	h, err := readHeader(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Two processes that start at once must not both become the owner.
-		unlock, lockErr := lockFile(filepath.Join(dir, lockName), exclusive)
+		unlock, lockErr := filelock.Lock(filepath.Join(dir, lockName), filelock.Exclusive)
 		if lockErr != nil {
 			return fmt.Errorf("open cache %s: %w", dir, lockErr)
 		}
@@ -109,7 +110,7 @@ func claim(dir string, id embed.ID) error {
 	}
 	// A kill leaves a temporary file behind. Nobody writes while the exclusive
 	// lock is held, so every such file is dead; if somebody does, it can wait.
-	if unlock, err := lockFile(filepath.Join(dir, lockName), tryExclusive); err == nil {
+	if unlock, err := filelock.Lock(filepath.Join(dir, lockName), filelock.TryExclusive); err == nil {
 		defer unlock()
 		// A cache that cannot be written to can still be read.
 		_ = atomicfile.Clean(dir)

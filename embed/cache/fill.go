@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/dreamguard/dreamguard/embed"
+	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
 const (
@@ -157,7 +158,7 @@ func (c *Cache) writeSegment(keys []Key, vectors []float32) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := lockFile(filepath.Join(c.dir, lockName), shared)
+	unlock, err := filelock.Lock(filepath.Join(c.dir, lockName), filelock.Shared)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+
+	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
 // childEnv makes the test binary fill a cache instead of running tests: its
@@ -144,7 +146,7 @@ func TestLeftoversAreCleaned(t *testing.T) {
 	if err := os.WriteFile(left, []byte("half a segment"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lockFile(filepath.Join(dir, lockName), shared)
+	unlock, err := filelock.Lock(filepath.Join(dir, lockName), filelock.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package cache
+package filelock
 
 import (
 	"errors"
@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes an advisory lock, which the system gives back when the process
-// ends, however it ends.
-func lockFile(path string, mode lockMode) (unlock func(), err error) {
+// Lock takes the lock on path, making the file if needed. On a file system
+// without locks, Shared and Exclusive succeed without one and TryExclusive fails
+// with errors.ErrUnsupported.
+func Lock(path string, mode Mode) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	how := map[lockMode]int{shared: unix.LOCK_SH, exclusive: unix.LOCK_EX, tryExclusive: unix.LOCK_EX | unix.LOCK_NB}[mode]
+	how := map[Mode]int{Shared: unix.LOCK_SH, Exclusive: unix.LOCK_EX, TryExclusive: unix.LOCK_EX | unix.LOCK_NB}[mode]
 	for {
 		err = unix.Flock(int(f.Fd()), how)
 		if !errors.Is(err, unix.EINTR) {
@@ -27,10 +28,13 @@ func lockFile(path string, mode lockMode) (unlock func(), err error) {
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) {
 		// A network file system without locks: only clean-up depends on them.
 		f.Close()
-		if mode == tryExclusive {
-			return nil, err
+		if mode == TryExclusive {
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: errors.ErrUnsupported}
 		}
 		return func() {}, nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrHeld
 	}
 	if err != nil {
 		f.Close()
