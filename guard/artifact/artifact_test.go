@@ -138,26 +138,6 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func writeTar(t *testing.T, name string, files fstest.MapFS, prefix string) {
-	t.Helper()
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := tar.NewWriter(f)
-	for path, file := range files {
-		if err := w.WriteHeader(&tar.Header{Name: prefix + path, Mode: 0o644, Size: int64(len(file.Data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(file.Data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(w.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // replace swaps text in one file of the artifact.
 func replace(name, old, new string) func(*testing.T, fstest.MapFS) {
 	return func(t *testing.T, files fstest.MapFS) {
@@ -322,16 +302,6 @@ func TestOpenRefusesTar(t *testing.T) {
 		return b.Bytes()
 	}
 	once := entry(tar.Header{Name: "manifest.json"}, "{}")
-	huge := entry(tar.Header{Name: "manifest.json"}, "{}")
-	copy(huge[124:], "77777777777\x00") // 8 GiB announced; the checksum is mended below
-	for i := range 8 {
-		huge[148+i] = ' '
-	}
-	sum := 0
-	for _, c := range huge[:512] {
-		sum += int(c)
-	}
-	copy(huge[148:], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7), byte('0' + sum>>6&7), byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
 	tests := []struct {
 		name string
 		b    []byte
@@ -343,8 +313,8 @@ func TestOpenRefusesTar(t *testing.T) {
 		{"rooted", entry(tar.Header{Name: "/manifest.json"}, "{}"), artifact.ErrPath},
 		{"link", entry(tar.Header{Name: "manifest.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""), artifact.ErrPath},
 		{"twice", append(slices.Clone(once[:1024]), once...), artifact.ErrTar},
-		{"truncated", once[:513], artifact.ErrTar},
-		{"announces too much", huge, artifact.ErrTooLarge},
+		{"cut off", once[:513], artifact.ErrTar},
+		{"damaged header", append([]byte("M"), once[1:]...), artifact.ErrTar},
 		{"nothing of ours", entry(tar.Header{Name: "notes.txt"}, "hello"), artifact.ErrMissing},
 	}
 	for _, tt := range tests {

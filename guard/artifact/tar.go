@@ -1,13 +1,12 @@
 package artifact
 
 import (
-	"archive/tar"
-	"errors"
+	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -26,12 +25,7 @@ func (b bundle) file(name string, max int64) ([]byte, error) {
 }
 
 func openTar(name string) (bundle, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only
-	info, err := f.Stat()
+	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,52 +35,79 @@ func openTar(name string) (bundle, error) {
 	case info.Size() > 2*maxWeights:
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, info.Size())
 	}
-	return readTar(f, info.Size())
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return parseTar(b)
 }
 
-// readTar reads a tar of the given size. The entries may stand in one folder, as
-// `tar cf a.tar artifact` leaves them.
-func readTar(r io.Reader, size int64) (bundle, error) {
+const tarBlock = 512
+
+// parseTar reads a POSIX ustar archive, without copying. The entries may stand
+// in one folder, as `tar cf a.tar artifact` leaves them. It does not use
+// archive/tar because that links os/user, and with it cgo, into every program
+// that runs a guard.
+func parseTar(b []byte) (bundle, error) {
 	files := bundle{}
-	left := size // a sparse entry announces more than the archive holds
-	for tr := tar.NewReader(r); ; {
-		h, err := tr.Next()
-		if err == io.EOF {
-			break
+	for len(b) >= tarBlock && b[0] != 0 {
+		h := b[:tarBlock]
+		b = b[tarBlock:]
+		size, ok := tarNumber(h[124:136])
+		if sum, sound := tarNumber(h[148:156]); !ok || !sound || sum != tarSum(h) {
+			return nil, fmt.Errorf("%w: give the folder, or a tar of it made without compression", ErrTar)
 		}
-		if err != nil {
-			if errors.Is(err, tar.ErrInsecurePath) {
-				return nil, fmt.Errorf("%w: tar entry %.60q", ErrPath, h.Name)
-			}
-			return nil, fmt.Errorf("%w: %w: give the folder, or a tar of it made without compression", ErrTar, err)
+		name := tarText(h[:100])
+		if prefix := tarText(h[345:500]); prefix != "" && string(h[257:263]) == "ustar\x00" {
+			name = prefix + "/" + name
 		}
-		name := path.Clean(h.Name)
-		if !fs.ValidPath(name) || strings.HasPrefix(h.Name, "/") {
-			return nil, fmt.Errorf("%w: tar entry %.60q", ErrPath, h.Name)
+		if size > int64(len(b)) {
+			return nil, fmt.Errorf("%w: entry %.60q announces %d bytes, %d are left: the file is cut off", ErrTar, name, size, len(b))
 		}
-		if h.Typeflag == tar.TypeDir {
+		data := b[:size:size]
+		b = b[min(int64(len(b)), (size+tarBlock-1)/tarBlock*tarBlock):]
+		clean := path.Clean(name)
+		switch kind := h[156]; {
+		case kind == 'x' || kind == 'g':
+			continue // extended attributes, which no name as short as ours needs
+		case !fs.ValidPath(clean) || strings.HasPrefix(name, "/"):
+			return nil, fmt.Errorf("%w: tar entry %.60q", ErrPath, name)
+		case kind == '5': // folder
 			continue
+		case kind != '0' && kind != 0:
+			return nil, fmt.Errorf("%w: tar entry %.60q is a link or a device", ErrPath, name)
 		}
-		if h.Typeflag != tar.TypeReg {
-			return nil, fmt.Errorf("%w: tar entry %.60q is a link or a device", ErrPath, h.Name)
+		if _, twice := files[clean]; twice {
+			return nil, fmt.Errorf("%w: entry %.60q stands twice", ErrTar, name)
 		}
-		if _, twice := files[name]; twice {
-			return nil, fmt.Errorf("%w: tar entry %.60q stands twice", ErrTar, h.Name)
-		}
-		if h.Size > left || h.Size > maxWeights {
-			return nil, fmt.Errorf("%w: tar entry %.60q announces %d bytes", ErrTooLarge, h.Name, h.Size)
-		}
-		left -= h.Size
-		data := make([]byte, h.Size)
-		if _, err := io.ReadFull(tr, data); err != nil {
-			return nil, fmt.Errorf("%w: tar entry %.60q: %w", ErrTar, h.Name, err)
-		}
-		files[name] = data
+		files[clean] = data
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%w: it holds no file", ErrTar)
+		return nil, fmt.Errorf("%w: it holds no file: give the folder, or a tar of it made without compression", ErrTar)
 	}
 	return files.unwrap(), nil
+}
+
+func tarText(field []byte) string {
+	text, _, _ := bytes.Cut(field, []byte{0})
+	return string(text)
+}
+
+// tarNumber reads an octal field. The binary form for 8 GiB and more is refused.
+func tarNumber(field []byte) (int64, bool) {
+	n, err := strconv.ParseUint(strings.Trim(tarText(field), " "), 8, 40)
+	return int64(n), err == nil
+}
+
+// tarSum adds up the header's bytes, those of the checksum itself as blanks.
+func tarSum(h []byte) (sum int64) {
+	for i, c := range h {
+		if i >= 148 && i < 156 {
+			c = ' '
+		}
+		sum += int64(c)
+	}
+	return sum
 }
 
 // unwrap drops the folder that all entries stand in, if they do.
