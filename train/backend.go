@@ -22,8 +22,13 @@ var ErrBackend = errors.New("unknown backend")
 var openBackend = sync.OnceValues(func() (compute.Backend, error) {
 	// The backend announces its parallelism on standard output, where it would
 	// break a verb's --json.
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
 	out := os.Stdout
-	os.Stdout = os.Stderr
+	os.Stdout = null
 	defer func() { os.Stdout = out }()
 	return compute.NewWithConfig(backendGo)
 })
