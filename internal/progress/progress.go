@@ -88,6 +88,9 @@ func (r *Reporter) Start(name string, total int) *Task {
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30),
+			// Otherwise a bar of unknown length redraws itself from a goroutine
+			// that knows nothing of our lock and never ends.
+			progressbar.OptionSetSpinnerChangeInterval(0),
 		)
 	}
 	return t
