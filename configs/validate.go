@@ -12,7 +12,7 @@ import (
 )
 
 // datasets are the training sets that a weight can name.
-var datasets = []string{"agentdyn", "openagentsafety", "r-judge", "simulator", "tau-bench"}
+var datasets = []string{"agentdyn", "augmented", "openagentsafety", "r-judge", "simulator", "tau-bench"}
 
 // suites of agentdyn that leave_out can name.
 var suites = []string{"dailylife", "github", "shopping"}

@@ -31,9 +31,6 @@ func silu(x *Node) *Node { return Mul(x, Sigmoid(x)) }
 // row turns a vector [d] into [1, d], which broadcasts over rows.
 func row(v *Node) *Node { return InsertAxes(v, 0) }
 
-// column turns a vector [n] into [n, 1], which broadcasts over columns.
-func column(v *Node) *Node { return InsertAxes(v, -1) }
-
 // softmax is the softmax over the last axis.
 func softmax(x *Node) *Node {
 	e := Exp(Sub(x, StopGradient(ReduceAndKeep(x, ReduceMax, -1))))

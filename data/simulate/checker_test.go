@@ -14,8 +14,7 @@ import (
 // is meant), without looking at what the policy recorded about its actions.
 type checker struct {
 	w       *world
-	kindOf  map[string]map[kind]bool // tool name -> kinds
-	written map[string]string        // own files: path -> arguments of the call that wrote them
+	written map[string]string // own files: path -> arguments of the call that wrote them
 }
 
 // leaves returns the strings of a JSON value.

@@ -60,7 +60,6 @@ type file struct {
 	facts, secrets, aggs     []int
 	lines                    []string
 	needed, known            bool // needed by the plan; read by the agent
-	written                  []int
 }
 
 func newWorld(tab *tables, sc *scenario, r *rng) *world {
