@@ -3,8 +3,10 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/guard/artifact"
@@ -46,6 +48,7 @@ func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
+	var times []time.Duration
 	for i := 0; b.Loop(); i++ {
 		if i%8 == 0 && i > 0 { // stay near the step in question
 			b.StopTimer()
@@ -55,17 +58,24 @@ func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int) {
 			b.StartTimer()
 		}
 		x := steps[(before+i)%len(steps)]
+		begin := time.Now()
 		s.Judge(context.Background(), x.call)
 		if err := s.Commit(x.call, x.result); err != nil {
 			b.Fatal(err)
 		}
+		times = append(times, time.Since(begin))
 	}
+	slices.Sort(times)
+	quantile := func(q float64) float64 { return float64(times[int(q*float64(len(times)-1))].Microseconds()) }
+	b.ReportMetric(quantile(0.5), "p50-us")
+	b.ReportMetric(quantile(0.99), "p99-us")
 }
 
 func BenchmarkJudge500(b *testing.B)      { benchmarkJudge(b, 3, 500, 500) }
 func BenchmarkJudgeStep10(b *testing.B)   { benchmarkJudge(b, 10, 500, 500) }
 func BenchmarkJudgeStep1000(b *testing.B) { benchmarkJudge(b, 1000, 500, 500) }
-func BenchmarkLongResult(b *testing.B)    { benchmarkJudge(b, 3, 500, 100_000) }
+func BenchmarkLongResult(b *testing.B)    { benchmarkJudge(b, 3, 500, 3_000) }
+func BenchmarkHugeResult(b *testing.B)    { benchmarkJudge(b, 3, 500, 100_000) }
 
 // BenchmarkStep is the model alone, without text work.
 func BenchmarkStep(b *testing.B) {
