@@ -16,7 +16,7 @@ ifneq ($(SIMD),)
 export GOEXPERIMENT := $(SIMD)
 endif
 
-.PHONY: help build demo test race cover fuzz lint clean
+.PHONY: help build demo test race bench cover fuzz lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test: ## run all tests
 # its rows, which they take for an error.
 race: ## run the tests of concurrent packages under the race detector (needs a C compiler)
 	$(GO) test -race -short -gcflags=all=-d=checkptr=0 $$(grep -rlE --include=*.go 'go func|\.Go\(func|"sync"' . | xargs -n 1 dirname | sort -u)
+
+bench: ## measure the time of a verdict and of what it is made of
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/features ./embed/cache
 
 cover: ## measure test coverage into build/cover.html
 	@mkdir -p build
