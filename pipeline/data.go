@@ -91,6 +91,9 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 	}
 	sets := assigned.Sets
 	report.Digests, report.Sets = assigned.Digests, assigned.Counts
+	if err := sufficient(report.Sets); err != nil {
+		return nil, err
+	}
 
 	// Copies are made from raw text, in which the planted block is still marked.
 	copies := augmented(sets["train"], cfg.Seed)
@@ -151,6 +154,25 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 	}
 	p := filepath.Join("data", "report.json")
 	return append(out, p), atomicfile.WriteFile(r.path(p), append(b, '\n'))
+}
+
+// sufficient reports what the later stages cannot do without.
+func sufficient(sets map[string]split.Counts) error {
+	const more = "add trajectories, or raise data.simulator_runs or data.max_runs"
+	for _, need := range []struct {
+		set    string
+		unsafe bool
+	}{{"train", true}, {"tuning", true}, {"conformal", false}} {
+		switch c := sets[need.set]; {
+		case c.Runs == 0:
+			return fmt.Errorf("set %s is empty: %s", need.set, more)
+		case c.Safe == 0:
+			return fmt.Errorf("set %s has %d runs and none that is labelled safe: %s", need.set, c.Runs, more)
+		case need.unsafe && c.Unsafe == 0:
+			return fmt.Errorf("set %s has %d runs and none that is labelled unsafe: %s", need.set, c.Runs, more)
+		}
+	}
+	return nil
 }
 
 // augmented returns the training copies (package augment) of the attacked runs.
