@@ -59,9 +59,10 @@ func TestPresetValues(t *testing.T) {
 		{"alpha", p.Calib.Alpha, 0.05},
 		{"p1 alpha", mustLoad(t, "protocol-p1").Calib.Alpha, 0.07},
 		{"p2 protocol", mustLoad(t, "protocol-p2").Data.Protocol, "p2"},
-		{"p2 hidden", mustLoad(t, "protocol-p2").Model.Hidden, 256},
+		{"paper hidden", p.Model.Hidden, 256},
+		{"p2 hidden", mustLoad(t, "protocol-p2").Model.Hidden, 96},
 		{"quickstart weights", len(mustLoad(t, "quickstart").Data.Weights), 0},
-		{"quickstart steps", mustLoad(t, "quickstart").Train.Stage2.Steps, 600},
+		{"quickstart steps", mustLoad(t, "quickstart").Train.Stage2.Steps, 1500},
 		{"debug runs", mustLoad(t, "debug").Data.MaxRuns, 150},
 		{"debug locked", mustLoad(t, "debug").Eval.LockedSmoke, true},
 	} {
