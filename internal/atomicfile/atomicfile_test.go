@@ -1,0 +1,90 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestWriteReplacesAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); string(b) != "new" {
+		t.Errorf("content %q", b)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v: the mode of the replaced file is kept", info.Mode())
+	}
+	if names := entries(t, dir); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+func TestFailureKeepsTheOldContent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	err := Write(path, func(w io.Writer) error {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		return boom
+	})
+	if !errors.Is(err, boom) {
+		t.Errorf("error %v", err)
+	}
+	if b, _ := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("content %q", b)
+	}
+	if names := entries(t, dir); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+	if err := WriteFile(filepath.Join(dir, "no", "f"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing folder: %v", err)
+	}
+}
+
+func TestClean(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{TempPrefix + "1-0", "keep"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Clean(dir); err != nil {
+		t.Fatal(err)
+	}
+	if names := entries(t, dir); len(names) != 1 || names[0] != "keep" {
+		t.Errorf("after Clean: %v", names)
+	}
+	if err := Clean(filepath.Join(dir, "missing")); err != nil {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
