@@ -201,7 +201,7 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := r.opts.Progress.Start("baselines", 4)
+	task := r.opts.Progress.Start("baselines", 2)
 	defer task.Done()
 	options := eval.Training{C: baselineC, Weight: r.weight}
 	onFeatures, err := eval.TrainFeatures(runs, runFeatures(v, runs), options)
