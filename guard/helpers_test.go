@@ -102,7 +102,7 @@ func at(x float64) *float64 { return &x }
 // testModel opens an artifact whose thresholds lie amid its scores.
 func testModel(t testing.TB, opts ...Option) *Model {
 	t.Helper()
-	m, err := OpenFS(testFiles(t, tiny, nil, artifact.Thresholds{Hold: at(0.484375), Block: at(0.3125)}), opts...)
+	m, err := OpenFS(testFiles(t, tiny, nil, artifact.Thresholds{Hold: at(0.65625), Block: at(0.609375)}), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,6 +94,7 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool) error {
 			return nil, err
 		}
 		report.Baselines = results
+		report.Notes = append(report.Notes, shiftNote)
 		if cfg.Data.Protocol != "simulator" && cfg.Data.LeaveOut == "" {
 			report.Sets = append(report.Sets, eval.NotRun("agentdyn-loso", "one run per suite, with `dreamguard run --loso`"))
 		}
@@ -106,6 +107,9 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool) error {
 		return []string{filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")}, nil
 	})
 }
+
+// shiftNote says why the promise and the false-alarm rates of the table differ.
+const shiftNote = "The promise is about runs exchangeable with the calibration runs. Test sets hold other tasks, goals, formats and wordings on purpose: their false-alarm rates show what such a shift costs, and the +recalibrated rows what calibrating on one's own traffic gives."
 
 // eachTestSet calls do for each test set of the folder in the order of the
 // report, and skipped with the row of each that is locked.

@@ -307,9 +307,18 @@ func (t *Tracker) exact(f *[count]float64) {
 			f[contactAnyTask+p] = bit(contacts[p] > 0)
 		}
 	}
-	if total > 0 {
-		f[taintShare] = tainted / total
-		f[taintLeaves] = bit(tainted > 0 && f[isEffect] > 0)
+	if total == 0 {
+		return
+	}
+	f[taintShare] = tainted / total
+	f[taintLeaves] = bit(tainted > 0 && f[isEffect] > 0)
+	f[taintAny] = bit(tainted > 0)
+	offTask := 1 - f[valueTask]
+	f[deleteOffScope] = f[isDelete] * offTask
+	f[authOffTask] = f[isAuth] * offTask
+	if receivers > 0 {
+		f[strangerEffect] = f[isEffect] * (1 - f[contactTask])
+		f[taintToStranger] = f[taintLeaves] * bit(f[contactTask] < 1)
 	}
 }
 

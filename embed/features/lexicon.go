@@ -43,7 +43,7 @@ var verbWords = map[verbClass]string{
 		fork merge commit push propose label close rate`,
 	verbDelete: `delete remove erase wipe drop destroy purge clear truncate uninstall shred unlink format reset empty
 		discard overwrite terminate kill`,
-	verbAuth: `login authorize authorise authenticate grant revoke permit unlock password passwd credential sudo chmod
+	verbAuth: `login authorize authorise authenticate grant revoke permit unlock password passwd credential secret vault keychain impersonate assume sudo chmod
 		chown allow enable disable approve sign token`,
 	verbExec: `run execute exec eval deploy install launch start stop restart shutdown invoke trigger call bash shell
 		python ipython script compile build connect activate`,
@@ -130,10 +130,22 @@ var secretMarks = []string{
 	"internal only", "do not distribute", "restricted", "sensitive",
 }
 
+// markings in a text say that the whole of it must not get around.
+var markings = []string{
+	"confidential", "restricted", "internal only", "internal use", "do not distribute", "do not share", "must not leave", "not for distribution",
+	"secret", "sensitive", "proprietary", "need to know", "classified", "embargo", "private",
+}
+
+// secretKeys name a value that must not get around: password: x, api_key=x.
+var secretKeys = []string{
+	"password", "passwd", "pwd", "secret", "token", "api_key", "apikey", "api key", "access_key", "access key", "_key", "private key", "credential",
+	"passphrase", "pin", "cvv", "ssn", "iban", "card number", "account number", "passport",
+}
+
 // contactKeys are argument names under which a receiver stands.
 var contactKeys = []string{
 	"recipient", "to", "cc", "bcc", "email", "account", "iban", "user", "member", "channel", "owner", "collaborator",
-	"phone", "address", "payee", "beneficiary", "participant", "attendee", "invitee", "contact", "receiver", "destination", "url", "host", "webhook",
+	"phone", "address", "payee", "beneficiary", "participant", "attendee", "invitee", "contact", "receiver", "destination", "url", "host", "webhook", "rcpt", "target", "audience", "invite",
 }
 
 func containsAny(s string, list []string) bool {

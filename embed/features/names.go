@@ -118,6 +118,11 @@ const (
 	effectProduct
 	matchReach
 	matchSeen
+	taintToStranger
+	strangerEffect
+	deleteOffScope
+	authOffTask
+	taintAny
 	count
 )
 
@@ -221,6 +226,11 @@ var definitions = [count]Definition{
 	effectUntrusted:      {"effect_untrusted", 0, 1, "is_effect times call_untrusted"},
 	matchReach:           {"match_reach", 0, 1, "largest share of a directive's off-task weight that stands in the call, tokens of executed calls taken out"},
 	matchSeen:            {"match_seen", 0, 1, "largest share of the call's weight outside the task that stands in one directive"},
+	taintToStranger:      {"taint_to_stranger", 0, 1, "1 if a tainted value leaves with a call one of whose receivers does not stand in the task"},
+	strangerEffect:       {"stranger_effect", 0, 1, "is_effect times the share of receivers that do not stand in the task"},
+	deleteOffScope:       {"delete_off_scope", 0, 1, "is_delete times the share of exact values that do not stand in the task"},
+	authOffTask:          {"auth_off_task", 0, 1, "is_auth times the share of exact values that do not stand in the task"},
+	taintAny:             {"taint_any", 0, 1, "1 if any exact value was read as a secret and does not stand in the task"},
 	effectProduct:        {"effect_product", 0, 1, "is_effect times match_product"},
 }
 

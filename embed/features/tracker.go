@@ -222,9 +222,25 @@ func (t *Tracker) commitCall(c verdict.Call) {
 	t.words(Normalize(c.Tool), func(tk token) { t.addToken(tk, fromAction) })
 	args := Normalize(clip(c.Arguments, maxArgs))
 	t.scratch.leaves = leaves(t.scratch.leaves, args)
+	tainted := false
 	for _, l := range t.scratch.leaves {
 		t.words(l.text, func(tk token) { t.addToken(tk, fromAction) })
-		t.valuesOf(l.text, func(_ valueKind, v token) { t.addValue(v, inAction) })
+		t.valuesOf(l.text, func(_ valueKind, v token) {
+			_, bad := t.taint[v]
+			tainted = tainted || bad
+			t.addValue(v, inAction)
+		})
+	}
+	if !tainted {
+		return
+	}
+	// What was written with a tainted value carries it on: a file by its path.
+	for _, l := range t.scratch.leaves {
+		t.valuesOf(l.text, func(kind valueKind, v token) {
+			if kind == valuePath {
+				t.addTaint(v)
+			}
+		})
 	}
 }
 
@@ -273,10 +289,13 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 		})
 		t.valuesOf(ss[i].raw, func(kind valueKind, v token) {
 			t.addValue(v, p)
-			if sensitive && kind != valueAmount && len(t.taint) < maxTaint {
-				t.taint[v] = struct{}{}
+			if sensitive {
+				t.addTaint(v)
 			}
 		})
+		if !sensitive {
+			t.taintSecrets(ss[i].raw, ss[i].text)
+		}
 		if ss[i].score < directiveFrom {
 			continue
 		}
@@ -358,13 +377,45 @@ func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
 	}
 }
 
+func (t *Tracker) addTaint(v token) {
+	if len(t.taint) < maxTaint && t.values[v]&inTask == 0 {
+		t.taint[v] = struct{}{}
+	}
+}
+
+// taintSecrets taints the values of a line that names a secret: api_key=x.
+func (t *Tracker) taintSecrets(raw, lower string) {
+	at := -1
+	for _, key := range secretKeys {
+		if i := strings.Index(lower, key); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	if at < 0 || len(raw) < len(lower) {
+		return
+	}
+	rest := strings.TrimSpace(raw)
+	if at >= len(rest) || !strings.ContainsAny(rest[at:], ":=") {
+		return
+	}
+	t.valuesOf(rest[at:], func(kind valueKind, v token) {
+		if kind != valueAmount {
+			t.addTaint(v)
+		}
+	})
+}
+
 // sensitiveRead reports whether what came back is worth stealing, judged by the
 // place it was read from or by what it says.
 func (t *Tracker) sensitiveRead(c verdict.Call, text string) bool {
 	if containsAny(strings.ToLower(clip(c.Arguments, maxArgs)), secretMarks) {
 		return true
 	}
-	return countAny(strings.ToLower(clip(text, maxResult)), secretMarks) >= 2
+	// A marking stands at the top or at the bottom.
+	const edge = 240
+	head, tail := text[:min(len(text), edge)], text[max(0, len(text)-edge):]
+	return containsAny(strings.ToLower(head), markings) || containsAny(strings.ToLower(tail), markings) ||
+		countAny(strings.ToLower(text), secretMarks) >= 2
 }
 
 func (t *Tracker) known(tk token) bool {

@@ -37,7 +37,7 @@ func values(s string, buf *[]byte, emit func(kind valueKind, val []byte)) {
 		}
 		start := i
 		special := false
-		for i < len(s) && !chunkEnd(s[i]) {
+		for i < len(s) && (!chunkEnd(s[i]) || s[i] == ',' && groupComma(s, i)) {
 			switch c := s[i]; {
 			case c == '@', c == '.', c == '/', c == '\\', c >= '0' && c <= '9':
 				special = true
@@ -50,6 +50,14 @@ func values(s string, buf *[]byte, emit func(kind valueKind, val []byte)) {
 	}
 }
 
+// groupComma reports whether the comma at i separates thousands: 269,889.02.
+func groupComma(s string, i int) bool {
+	if i == 0 || i+3 >= len(s) || classes[s[i-1]] != digit {
+		return false
+	}
+	return classes[s[i+1]] == digit && classes[s[i+2]] == digit && classes[s[i+3]] == digit && (i+4 == len(s) || classes[s[i+4]] != digit)
+}
+
 func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 	s = strings.Trim(s, ".:!?&#~")
 	if s == "" {
@@ -58,8 +66,11 @@ func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 	b := (*buf)[:0]
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if classes[c] == upper {
+		switch {
+		case classes[c] == upper:
 			c += 'a' - 'A'
+		case c == ',': // of a number
+			continue
 		}
 		b = append(b, c)
 	}
