@@ -235,3 +235,70 @@ func startsRequest(s string) bool {
 	}
 	return false
 }
+
+// directive keeps the directive that starts at sentence i, with its span. When
+// the list is full the one with the lowest score goes, the oldest of equals.
+func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
+	end := min(i+1+spanAfter, len(ss))
+	d := directive{score: score, step: t.counts.Steps, context: context}
+	var text, raw strings.Builder
+	var off float64
+	for j := i; j < end; j++ {
+		if j > i && ss[j].score >= directiveFrom && !context {
+			break // the next directive tells its own story
+		}
+		d.override = d.override || ss[j].override
+		if text.Len() < maxDirText {
+			text.WriteString(clip(ss[j].text, maxDirText-text.Len()))
+			text.WriteByte('\n')
+			raw.WriteString(clip(ss[j].raw, maxDirText))
+			raw.WriteByte('\n')
+		}
+		if context {
+			break
+		}
+	}
+	d.text = text.String()
+	t.words(raw.String(), func(tk token) {
+		if len(d.tokens) == maxDirTokens || t.scratch.tool.has(tk) && !context {
+			return
+		}
+		for _, have := range d.tokens {
+			if have == tk {
+				return
+			}
+		}
+		d.tokens = append(d.tokens, tk)
+		d.verbs.add(verbOf[tk])
+		w := t.vocab.weight(tk)
+		d.weight += w
+		if t.origins[tk] != fromTask || !t.known(tk) {
+			off += w
+		}
+	})
+	if d.weight == 0 {
+		return
+	}
+	d.offTask = off / d.weight
+	for k := range t.directives {
+		if t.directives[k].text == d.text {
+			// The same text again: it is as fresh as its last sight.
+			t.directives[k].step = d.step
+			return
+		}
+	}
+	if len(t.directives) < maxDirectives {
+		t.directives = append(t.directives, d)
+		return
+	}
+	weakest := 0
+	for k := range t.directives {
+		if t.directives[k].score < t.directives[weakest].score {
+			weakest = k
+		}
+	}
+	if t.directives[weakest].score <= d.score {
+		t.directives = append(t.directives[:weakest], t.directives[weakest+1:]...)
+		t.directives = append(t.directives, d)
+	}
+}

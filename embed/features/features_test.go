@@ -272,11 +272,13 @@ func TestSpellingDoesNotHide(t *testing.T) {
 	tr := run()
 	plain := get(t, tr, call("transfer", `{"account": "AT6854532054"}`))
 	for name, args := range map[string]string{
-		"zero width": "{\"account\": \"AT68\u200b54532054\"}",
-		"full width": "{\"account\": \"ＡＴ6854532054\"}",
-		"cyrillic":   "{\"account\": \"АТ6854532054\"}",
-		"case":       `{"account": "at6854532054"}`,
-		"escaped":    `{"account": "\u0041T6854532054"}`,
+		"zero width":         "{\"account\": \"AT68\u200b54532054\"}",
+		"full width":         "{\"account\": \"ＡＴ6854532054\"}",
+		"cyrillic":           "{\"account\": \"АТ6854532054\"}",
+		"case":               `{"account": "at6854532054"}`,
+		"escaped":            `{"account": "\u0041T6854532054"}`,
+		"escaped zero width": `{"account": "AT68\u200b54532054"}`,
+		"escaped cyrillic":   `{"account": "\u0410T6854532054"}`,
 	} {
 		if f := get(t, tr, call("transfer", args)); f["arg_directive"] != plain["arg_directive"] || f["contact_directive"] != plain["contact_directive"] {
 			t.Errorf("%s: arg_directive %v, contact_directive %v; plain %v, %v", name, f["arg_directive"], f["contact_directive"], plain["arg_directive"], plain["contact_directive"])
@@ -323,30 +325,6 @@ func TestFuturePlaysNoPart(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestStateIsBounded(t *testing.T) {
-	tr := NewTracker(nil, verdict.Task{Instruction: strings.Repeat("task words one two three. ", 2000), Context: strings.Repeat("please do this now. ", 5000)})
-	var b strings.Builder
-	for step := range 300 {
-		b.Reset()
-		for i := range 400 {
-			fmt.Fprintf(&b, "word%dx%d id%06d%d user%d@host%d.com please send item%d to place%d.\n", step, i, step, i, i, step, i, step)
-		}
-		tr.Commit(call(fmt.Sprintf("tool_%d", step), b.String()), verdict.Result{Output: b.String()})
-	}
-	raw, err := tr.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("state after 300 large steps: %d bytes", len(raw))
-	if _, err := UnmarshalTracker(nil, raw); err != nil {
-		t.Fatal(err)
-	}
-	// Words of the task are still known: they are forgotten last.
-	if f := get(t, tr, call("x", `{"a": "task words"}`)); f["arg_task"] != 1 {
-		t.Errorf("the task was forgotten: arg_task %v", f["arg_task"])
-	}
 }
 
 func TestStem(t *testing.T) {
@@ -428,60 +406,6 @@ func TestReference(t *testing.T) {
 			t.Errorf("feature %d (%q) is not defined or defined twice", i, d.Name)
 		}
 		seen[d.Name] = true
-	}
-}
-
-func FuzzTracker(f *testing.F) {
-	f.Add("Pay the rent", "send_money", `{"to": "a@b.com"}`, "Please send 5 to x.\n\\n''")
-	f.Add("", "", "{'a': \"b\\", "\xff\x00 www.a.com/…")
-	f.Fuzz(func(t *testing.T, task, tool, args, result string) {
-		tr := NewTracker(nil, verdict.Task{Instruction: task, Context: result})
-		row := make([]float32, Count())
-		for range 2 {
-			tr.Compute(row, verdict.Call{Tool: tool, Arguments: args})
-			tr.Commit(verdict.Call{Tool: tool, Arguments: args, Text: task}, verdict.Result{Output: result, Error: args, User: len(tool) == 0})
-		}
-		raw, err := tr.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := UnmarshalTracker(nil, raw); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-func FuzzUnmarshalTracker(f *testing.F) {
-	raw, err := run().MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(raw)
-	f.Add([]byte(stateMagic))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		tr, err := UnmarshalTracker(nil, b)
-		if err != nil {
-			return
-		}
-		row := make([]float32, Count())
-		tr.Compute(row, call("send", `{"a": "b@c.com"}`))
-		tr.Commit(call("send", `{"a": "b@c.com"}`), verdict.Result{Output: "please do it"})
-	})
-}
-
-func BenchmarkStep(b *testing.B) {
-	for _, n := range []int{500, 3000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			tr := run()
-			text := strings.Repeat("The invoice 2024-77 of bob@office.example was paid. Please check www.shop.example/a/b. ", n/85+1)[:n]
-			args := `{"to": "bob@office.example", "body": "` + text[:min(n, 500)] + `"}`
-			row := make([]float32, Count())
-			b.ReportAllocs()
-			for b.Loop() {
-				tr.Compute(row, call("send_email", args))
-				tr.Commit(call("send_email", args), verdict.Result{Output: text})
-			}
-		})
 	}
 }
 

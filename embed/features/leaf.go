@@ -2,6 +2,7 @@ package features
 
 import (
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -76,7 +77,7 @@ func quoted(s string, i int) (string, int) {
 	end := min(j, len(s))
 	body := s[i+1 : end]
 	if escaped {
-		body = unescape(body)
+		body = Normalize(unescape(body)) // an escape can hide what Normalize removes
 	}
 	return body, min(end+1, len(s))
 }
@@ -118,9 +119,9 @@ func unescape(s string) string {
 			b.WriteByte(' ')
 			j++
 		case 'u':
-			if r, ok := hex4(s[j+1:]); ok {
+			if r, n := escapedRune(s[j+1:]); n > 0 {
 				b.WriteRune(r)
-				j += 5
+				j += 1 + n
 			}
 		case '"', '\'', '/':
 			b.WriteByte(s[j])
@@ -131,6 +132,26 @@ func unescape(s string) string {
 		i = j
 	}
 	return b.String()
+}
+
+// escapedRune reads what follows \u: four hexadecimal digits, or a surrogate
+// pair. n is the number of bytes read, 0 if there are no such digits.
+func escapedRune(s string) (r rune, n int) {
+	r, ok := hex4(s)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 4
+	}
+	if len(s) >= 10 && s[4] == '\\' && s[5] == 'u' {
+		if low, ok := hex4(s[6:]); ok {
+			if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
+				return full, 10
+			}
+		}
+	}
+	return utf8.RuneError, 4
 }
 
 func hex4(s string) (rune, bool) {
@@ -148,9 +169,6 @@ func hex4(s string) (rune, bool) {
 		default:
 			return 0, false
 		}
-	}
-	if !utf8.ValidRune(r) {
-		return utf8.RuneError, true
 	}
 	return r, true
 }

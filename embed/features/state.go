@@ -15,6 +15,9 @@ import (
 // ErrState is wrapped by every error about a serialised tracker.
 var ErrState = errors.New("features: bad tracker state")
 
+// maxCounter bounds what a counter can have reached.
+const maxCounter = 1 << 30
+
 const stateMagic = "dgft\x01"
 
 // MaxState bounds what UnmarshalTracker reads and what MarshalBinary writes.
@@ -111,7 +114,10 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 	t.tools = make(map[token]toolInfo, n)
 	for range n {
 		tk := token(r.uint64())
-		t.tools[tk] = toolInfo{Used: r.int(), Description: r.tokens(maxDirTokens)}
+		t.tools[tk] = toolInfo{Used: r.int(), Description: r.tokens(maxToolTokens)}
+		if t.tools[tk].Used < 0 || t.tools[tk].Used > maxCounter {
+			r.fail("a tool was used %d times", t.tools[tk].Used)
+		}
 	}
 	n = r.count(maxTokens)
 	t.origins = make(map[token]origin, n)
@@ -119,8 +125,9 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 		tk, o := token(r.uint64()), origin(r.byte())
 		if o >= originCount-1 {
 			r.fail("origin %d", o)
+			break
 		}
-		t.origins[tk] = o
+		t.setOrigin(tk, o)
 	}
 	t.plain = r.tokens(maxPlain)
 	n = r.count(maxValues)
@@ -133,13 +140,13 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 	t.said, t.taint = set(r.tokens(maxSaid)), set(r.tokens(maxTaint))
 	n = r.count(maxDirectives)
 	for range n {
-		d := directive{text: r.string(4 * maxDirText), tokens: r.tokens(maxDirTokens)}
+		d := directive{text: r.string(2 * maxDirText), tokens: r.tokens(maxDirTokens)}
 		d.weight, d.offTask, d.score = r.finite(), r.finite(), r.finite()
 		d.step = r.int()
 		d.verbs = verbSet(r.byte())
 		d.override, d.context = r.bool(), r.bool()
-		if !(d.weight > 0) {
-			r.fail("directive of weight %v", d.weight)
+		if d.weight < 1e-3 || d.weight > 1e6 || d.offTask < 0 || d.offTask > 1 || d.score < 0 || d.score > 100 || d.step < 0 || d.step > k.Steps {
+			r.fail("directive of weight %v, off-task share %v, score %v, step %d", d.weight, d.offTask, d.score, d.step)
 		}
 		t.directives = append(t.directives, d)
 	}
@@ -149,8 +156,13 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	if k.Steps < 0 || k.Calls < 0 || k.Directives < 0 || k.LastCount < 0 || k.LastLength < 0 || k.TaskLength < 0 || k.Sensitive < 0 || k.LastDirective > k.Steps {
-		return nil, fmt.Errorf("%w: a counter is out of range", ErrState)
+	for _, n := range []int{k.Steps, k.Calls, k.Directives, k.LastDirective + 1, k.LastCount, k.LastLength, k.TaskLength, k.Sensitive, k.Errors} {
+		if n < 0 || n > maxCounter {
+			return nil, fmt.Errorf("%w: a counter is %d", ErrState, n)
+		}
+	}
+	if k.LastDirective > k.Steps || k.MaxScore < 0 || k.LastMax < 0 {
+		return nil, fmt.Errorf("%w: a directive was seen in the future, or a score is negative", ErrState)
 	}
 	return t, nil
 }

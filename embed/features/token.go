@@ -108,7 +108,7 @@ type tokenizer struct {
 	emit func(t token, word []byte) // word is only valid during the call
 }
 
-// text emits the words of s: lower-case runs of letters and digits, split at
+// words emits the words of s: lower-case runs of letters and digits, split at
 // camelCase humps, stop words left out, lightly stemmed.
 func (z *tokenizer) words(s string) {
 	i := 0

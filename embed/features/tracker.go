@@ -22,15 +22,18 @@ const (
 
 // Bounds of the state. Together they keep a serialised session under 256 KB.
 const (
-	maxTaskText   = 8 << 10  // bytes of task and user turns kept for exact matches
-	maxTokens     = 10 << 10 // tokens with a known origin
-	maxPlain      = 7 << 10  // of these, tokens of plain results: the oldest go first
-	maxValues     = 4 << 10  // exact values with known places
-	maxDirectives = 48
+	maxTaskText   = 8 << 10 // bytes of task and user turns kept for exact matches
+	maxTokens     = 6 << 10 // tokens with a known origin
+	maxPlain      = 3584    // of these, tokens of plain results: the oldest go first
+	maxPlanted    = 1 << 10 // tokens of directives, and of planted context: more of them count as plain
+	maxActed      = 512     // tokens of the agent's own calls; what is left is the task's
+	maxValues     = 2 << 10 // exact values with known places
+	maxDirectives = 32
 	maxDirTokens  = 64      // tokens of one directive
-	maxDirText    = 1200    // bytes of one directive
-	maxSaid       = 2 << 10 // tokens of the agent's own messages
-	maxTools      = 256
+	maxDirText    = 900     // bytes of one directive
+	maxSaid       = 1 << 10 // tokens of the agent's own messages
+	maxTools      = 192
+	maxToolTokens = 24 // tokens of one tool's description
 	maxTaint      = 1 << 10
 	maxLeaves     = 64
 	maxArgs       = 16 << 10 // bytes of arguments that are read
@@ -72,6 +75,7 @@ type Tracker struct {
 	plain      []token // tokens of plain results in order of appearance
 	values     map[token]place
 	plainVals  []token
+	held       [originCount]int // tokens in origins by class; follows from origins
 	directives []directive
 	said       map[token]struct{}
 	taint      map[token]struct{}
@@ -139,7 +143,7 @@ func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 		}
 		var toks []token
 		t.words(Normalize(clip(d.Description, 600)), func(tk token) {
-			if len(toks) < maxDirTokens {
+			if len(toks) < maxToolTokens {
 				toks = append(toks, tk)
 			}
 		})
@@ -149,7 +153,7 @@ func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 	t.userTurn(task.Instruction, false)
 	if task.Context != "" {
 		t.counts.HasContext = true
-		t.planted(clip(unescape(Normalize(task.Context)), maxResult), fromContext)
+		t.planted(Normalize(unescape(clip(task.Context, maxResult))), fromContext)
 	}
 	return t
 }
@@ -173,7 +177,7 @@ func (t *Tracker) userTurn(text string, reply bool) {
 		t.taskVerbs.add(verbOf[tk])
 		o, seen := t.origins[tk]
 		if !seen && len(t.origins) < maxTokens || seen && o == fromResult {
-			t.origins[tk] = fromTask
+			t.setOrigin(tk, fromTask)
 		}
 	})
 	t.valuesOf(head, func(_ valueKind, v token) { t.addValue(v, inTask) })
@@ -263,7 +267,7 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	if text == "" || text == "\n" {
 		return
 	}
-	text = unescape(Normalize(clean.UnfoldYAML(text)))
+	text = clip(Normalize(unescape(clean.UnfoldYAML(text))), maxResult)
 
 	sensitive := t.sensitiveRead(c, text)
 	if sensitive {
@@ -310,114 +314,6 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	k.AnyOverride = k.AnyOverride || k.LastOverride
 }
 
-// directive keeps the directive that starts at sentence i, with its span. When
-// the list is full the one with the lowest score goes, the oldest of equals.
-func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
-	end := min(i+1+spanAfter, len(ss))
-	d := directive{score: score, step: t.counts.Steps, context: context}
-	var text, raw strings.Builder
-	var off float64
-	for j := i; j < end; j++ {
-		if j > i && ss[j].score >= directiveFrom && !context {
-			break // the next directive tells its own story
-		}
-		d.override = d.override || ss[j].override
-		if text.Len() < maxDirText {
-			text.WriteString(clip(ss[j].text, maxDirText-text.Len()))
-			text.WriteByte('\n')
-			raw.WriteString(clip(ss[j].raw, maxDirText))
-			raw.WriteByte('\n')
-		}
-		if context {
-			break
-		}
-	}
-	d.text = text.String()
-	t.words(raw.String(), func(tk token) {
-		if len(d.tokens) == maxDirTokens || t.scratch.tool.has(tk) && !context {
-			return
-		}
-		for _, have := range d.tokens {
-			if have == tk {
-				return
-			}
-		}
-		d.tokens = append(d.tokens, tk)
-		d.verbs.add(verbOf[tk])
-		w := t.vocab.weight(tk)
-		d.weight += w
-		if t.origins[tk] != fromTask || !t.known(tk) {
-			off += w
-		}
-	})
-	if d.weight == 0 {
-		return
-	}
-	d.offTask = off / d.weight
-	for k := range t.directives {
-		if t.directives[k].text == d.text {
-			// The same text again: it is as fresh as its last sight.
-			t.directives[k].step = d.step
-			return
-		}
-	}
-	if len(t.directives) < maxDirectives {
-		t.directives = append(t.directives, d)
-		return
-	}
-	weakest := 0
-	for k := range t.directives {
-		if t.directives[k].score < t.directives[weakest].score {
-			weakest = k
-		}
-	}
-	if t.directives[weakest].score <= d.score {
-		t.directives = append(t.directives[:weakest], t.directives[weakest+1:]...)
-		t.directives = append(t.directives, d)
-	}
-}
-
-func (t *Tracker) addTaint(v token) {
-	if len(t.taint) < maxTaint && t.values[v]&inTask == 0 {
-		t.taint[v] = struct{}{}
-	}
-}
-
-// taintSecrets taints the values of a line that names a secret: api_key=x.
-func (t *Tracker) taintSecrets(raw, lower string) {
-	at := -1
-	for _, key := range secretKeys {
-		if i := strings.Index(lower, key); i >= 0 && (at < 0 || i < at) {
-			at = i
-		}
-	}
-	if at < 0 || len(raw) < len(lower) {
-		return
-	}
-	rest := strings.TrimSpace(raw)
-	if at >= len(rest) || !strings.ContainsAny(rest[at:], ":=") {
-		return
-	}
-	t.valuesOf(rest[at:], func(kind valueKind, v token) {
-		if kind != valueAmount {
-			t.addTaint(v)
-		}
-	})
-}
-
-// sensitiveRead reports whether what came back is worth stealing, judged by the
-// place it was read from or by what it says.
-func (t *Tracker) sensitiveRead(c verdict.Call, text string) bool {
-	if containsAny(strings.ToLower(clip(c.Arguments, maxArgs)), secretMarks) {
-		return true
-	}
-	// A marking stands at the top or at the bottom.
-	const edge = 240
-	head, tail := text[:min(len(text), edge)], text[max(0, len(text)-edge):]
-	return containsAny(strings.ToLower(head), markings) || containsAny(strings.ToLower(tail), markings) ||
-		countAny(strings.ToLower(text), secretMarks) >= 2
-}
-
 func (t *Tracker) known(tk token) bool {
 	_, ok := t.origins[tk]
 	return ok
@@ -428,20 +324,30 @@ func (t *Tracker) addToken(tk token, o origin) {
 	if t.known(tk) {
 		return
 	}
+	switch {
+	case (o == fromDirective || o == fromContext) && t.held[o] >= maxPlanted:
+		// A flood of orders must not crowd out everything else.
+		o = fromResult
+	case o == fromAction && t.held[o] >= maxActed:
+		return
+	}
 	if o == fromResult {
-		if len(t.plain) >= maxPlain || len(t.origins) >= maxTokens {
+		if len(t.plain) >= maxPlain {
 			t.forgetPlain()
 		}
 		t.plain = append(t.plain, tk)
-	} else if len(t.origins) >= maxTokens {
-		t.forgetPlain()
-		if len(t.origins) >= maxTokens {
-			return
-		}
 	}
 	if len(t.origins) < maxTokens {
-		t.origins[tk] = o
+		t.setOrigin(tk, o)
 	}
+}
+
+func (t *Tracker) setOrigin(tk token, o origin) {
+	if old, ok := t.origins[tk]; ok {
+		t.held[old]--
+	}
+	t.origins[tk] = o
+	t.held[o]++
 }
 
 // forgetPlain drops the oldest eighth of the plain-result tokens: in blocks, so
@@ -449,8 +355,9 @@ func (t *Tracker) addToken(tk token, o origin) {
 func (t *Tracker) forgetPlain() {
 	n := min(len(t.plain), maxPlain/8)
 	for _, tk := range t.plain[:n] {
-		if t.origins[tk] == fromResult {
+		if o, ok := t.origins[tk]; ok && o == fromResult {
 			delete(t.origins, tk)
+			t.held[o]--
 		}
 	}
 	t.plain = t.plain[:copy(t.plain, t.plain[n:])]

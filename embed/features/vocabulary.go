@@ -11,7 +11,7 @@ import (
 
 // Vocabulary weighs tokens by how rare they are in training results: idf, the
 // natural logarithm of (documents + 1) / (documents with the token + 1). It holds
-// hashes only, no text. The zero value is not useful; see NewVocabulary.
+// hashes only, no text. VocabularyBuilder makes it.
 type Vocabulary struct {
 	Unknown float64           // weight of a token that is not in the table, > 0
 	idf     map[token]float64 // all finite and >= 0
@@ -54,7 +54,7 @@ func (b *VocabularyBuilder) Add(text string) {
 	}
 	b.documents++
 	clear(b.seen)
-	b.tracker.words(unescape(Normalize(clip(text, maxResult))), func(t token) {
+	b.tracker.words(Normalize(unescape(clip(text, maxResult))), func(t token) {
 		if _, ok := b.seen[t]; !ok {
 			b.seen[t] = struct{}{}
 			b.counts[t]++
