@@ -18,6 +18,8 @@ var (
 	ErrOption = errors.New("guard: bad option")
 	// ErrNotJudged: the call is not the one that was last judged.
 	ErrNotJudged = errors.New("guard: not the call that was judged last")
+	// ErrExecuted: the call was executed, its Commit failed and must be tried again.
+	ErrExecuted = errors.New("guard: the call was executed and is not recorded yet")
 	// ErrState: a serialised session is damaged, or of another version.
 	ErrState = errors.New("guard: bad session state")
 	// ErrStateModel: a serialised session belongs to another model or calibration.

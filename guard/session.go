@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/data/clean"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/verdict"
@@ -146,8 +147,12 @@ func (s *Session) Commit(c Call, r Result) error {
 		}
 		s.fuse(logits)
 	}
-	clean := validResult(r)
-	text := embed.ResultText(clean)
+	seen := validResult(r)
+	if !seen.User {
+		// Folded YAML reads as it was trained on: in the vector and in the features.
+		seen.Output = clean.UnfoldYAML(seen.Output)
+	}
+	text := embed.ResultText(seen)
 	if text != "" {
 		// The call's vector is no longer needed: its part is in net.next.
 		if err := s.encode(ctx, text); err != nil {
@@ -157,7 +162,7 @@ func (s *Session) Commit(c Call, r Result) error {
 	}
 	s.model.net.advance(s.net, text != "")
 	s.memory = s.after
-	s.tracker.Commit(validCall(c), clean)
+	s.tracker.Commit(validCall(c), seen)
 	for _, l := range s.layers {
 		l.Commit(s, c, r)
 	}
@@ -168,10 +173,14 @@ func (s *Session) Commit(c Call, r Result) error {
 
 // Skip records that the call, which must be the one judged last, was not
 // executed. It leaves the model's state alone and counts as a refusal, unless it
-// is a message.
+// is a message. A call whose Commit failed was executed: it cannot be skipped,
+// ErrExecuted.
 func (s *Session) Skip(c Call) error {
 	if err := s.check(c); err != nil {
 		return err
+	}
+	if s.stuck {
+		return fmt.Errorf("%w: call Commit again with it", ErrExecuted)
 	}
 	if !s.message {
 		s.refusals++

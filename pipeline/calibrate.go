@@ -23,8 +23,7 @@ func (r *Run) Calibrate(ctx context.Context) error {
 		return err
 	}
 	cfg := r.Config
-	in := &inputs{settings: map[string]any{"calibrate": cfg.Calib, "stage2": cfg.Train.Stage2}, digests: r.outputsOf("data", "export")}
-	return r.stage(ctx, "calibrate", in, func(ctx context.Context, rec *StageRecord) ([]string, error) {
+	return r.stage(ctx, "calibrate", r.inputs("calibrate"), func(ctx context.Context, rec *StageRecord) ([]string, error) {
 		// A calibration that may not fit the scores any more must not stay.
 		if err := removeIfThere(r.path("artifact", artifact.CalibrationFile)); err != nil {
 			return nil, err
@@ -66,16 +65,50 @@ func (r *Run) Calibrate(ctx context.Context) error {
 	})
 }
 
+// NoLevelError says that no level below the top of the scale keeps the promise.
+type NoLevelError struct {
+	Runs  int // scored safe runs
+	AtTop int // of these, runs whose risk is 1: saturated, or a call that is held whatever its score (over-long arguments)
+	Alpha float64
+}
+
+func (e *NoLevelError) Error() string {
+	return fmt.Sprintf("no threshold keeps the promise of %v: %d of %d safe runs reach the top of the scale; look for calls with over-long arguments in them, train longer, or raise calibrate.alpha", e.Alpha, e.AtTop, e.Runs)
+}
+
+// Promise states what the run's calibration sets and promises, a line each.
+func (r *Run) Promise() ([]string, error) {
+	m, err := guard.Open(r.ArtifactDir())
+	if err != nil {
+		return nil, err
+	}
+	t := promised(m.Calibration())
+	level := func(x calib.Threshold) string {
+		if x.IsOff() {
+			return "off"
+		}
+		return fmt.Sprintf("%.5f", x.Value)
+	}
+	return []string{
+		fmt.Sprintf("HOLD from a risk of %s, BLOCK from a hazard probability of %s, set on %d safe runs.", level(t.Hold), level(t.Block), t.N),
+		t.Marginal(), t.Confident(0.95),
+	}, nil
+}
+
 // calibration sets the thresholds on safe traces whose logits were recorded.
 func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, alpha, alphaBlock float64, clamp bool) (*artifact.Calibration, error) {
 	var hazard, risk []float64
 	groups := map[string]bool{}
+	forced := 0 // runs with a call that is held whatever its score
 	for i := range traces {
 		t := &traces[i]
 		if t.Label != data.Safe {
 			return nil, fmt.Errorf("conformal run %s is labelled %v: thresholds are set on safe runs only", t.ID, t.Label)
 		}
 		if h, s, ok := calib.RunScore(fusion, t.Run()); ok {
+			if s == 1 {
+				forced++
+			}
 			hazard, risk = append(hazard, h), append(risk, s)
 			groups[t.Group] = true
 		}
@@ -83,6 +116,11 @@ func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, a
 	t, err := calib.Union(hazard, risk, alpha, alphaBlock, clamp)
 	if err != nil {
 		return nil, err
+	}
+	// A level that is off still leaves the calls that are held without a score,
+	// so nothing could be promised.
+	if t.Silent() || t.Hold.IsOff() && forced > 0 {
+		return nil, &NoLevelError{Runs: t.N, AtTop: forced, Alpha: alpha}
 	}
 	return &artifact.Calibration{
 		Schema: artifact.CalibrationSchema, ModelDigest: modelDigest, Fusion: fusion, Thresholds: artifact.NewThresholds(t),

@@ -38,7 +38,11 @@ func (r *Run) Data(ctx context.Context) error {
 	in := &inputs{settings: map[string]any{"data": cfg.Data, "seed": cfg.Seed, "code": dataCode}}
 	if cfg.Data.Protocol != "simulator" {
 		if r.opts.DataDir == "" {
-			if old := r.ledger.Stages["data"]; old != nil && r.intact(old.Outputs) {
+			settings, err := in.sum()
+			if err != nil {
+				return err
+			}
+			if old := r.ledger.Stages["data"]; old != nil && old.Settings == settings && r.intact(old.Outputs) {
 				return nil // the sets are there: the source is not needed again
 			}
 			return fmt.Errorf("data: protocol %s needs real trajectories: name their folder with --data DIR (its layout is described in docs/reference/data.md)", cfg.Data.Protocol)
@@ -51,10 +55,6 @@ func (r *Run) Data(ctx context.Context) error {
 	}
 	return r.stage(ctx, "data", in, r.makeSets)
 }
-
-// dataCode changes whenever the stage would make other bytes from the same
-// inputs.
-const dataCode = 1
 
 func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) {
 	cfg := r.Config

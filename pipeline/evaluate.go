@@ -27,34 +27,30 @@ var recalibrated = []string{"agentdojo", "asb", "asse-security"}
 // of the run, and writes eval/report.json and eval/report.html. The locked sets
 // are left out, unless the configuration is one whose figures mean nothing.
 func (r *Run) Evaluate(ctx context.Context) error {
-	return r.evaluate(ctx, "eval", r.Config.Eval.LockedSmoke)
+	return r.evaluate(ctx, "eval", r.Config.Eval.LockedSmoke, nil)
 }
 
 // EvaluateFinal is Evaluate with the locked sets, into the folder final/. The
-// look is appended to the file looks before the first set is scored.
+// look is appended to the file looks before the first set is scored; a report
+// that is up to date needs no further look.
 func (r *Run) EvaluateFinal(ctx context.Context, looks string) error {
-	if err := r.needs("calibrate"); err != nil {
-		return err
-	}
-	if err := recordLook(looks, r); err != nil {
-		return err
-	}
-	return r.evaluate(ctx, "final", true)
+	return r.evaluate(ctx, "final", true, func(m *guard.Model) error { return r.recordLook(looks, m) })
 }
 
-func (r *Run) evaluate(ctx context.Context, dir string, all bool) error {
+func (r *Run) evaluate(ctx context.Context, dir string, all bool, before func(*guard.Model) error) error {
 	if err := r.needs("calibrate"); err != nil {
 		return err
 	}
 	cfg := r.Config
-	in := &inputs{
-		settings: map[string]any{"eval": cfg.Eval, "calibrate": cfg.Calib, "seed": cfg.Seed, "locked": all, "tool": r.opts.Version},
-		digests:  r.outputsOf("data", "export", "calibrate"),
-	}
-	return r.stage(ctx, dir, in, func(ctx context.Context, rec *StageRecord) ([]string, error) {
+	return r.stage(ctx, dir, r.inputs(dir), func(ctx context.Context, rec *StageRecord) ([]string, error) {
 		m, err := guard.Open(r.ArtifactDir())
 		if err != nil {
 			return nil, err
+		}
+		if before != nil {
+			if err := before(m); err != nil {
+				return nil, err
+			}
 		}
 		report := eval.Report{Protocol: cfg.Data.Protocol, Config: cfg.Name, Seed: cfg.Seed, Tool: r.opts.Version}
 		describe(&report, m)

@@ -30,8 +30,7 @@ func (r *Run) Embed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := &inputs{settings: map[string]any{"encoder": enc.ID(), "features": features.Digest()}, digests: r.outputsOf("data")}
-	return r.stage(ctx, "embed", in, func(ctx context.Context, rec *StageRecord) ([]string, error) {
+	return r.stage(ctx, "embed", r.inputs("embed"), func(ctx context.Context, rec *StageRecord) ([]string, error) {
 		sets := map[string][]*data.Trajectory{}
 		total := 0
 		for _, name := range trainingSets {
@@ -69,10 +68,24 @@ func (r *Run) Embed(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		p := filepath.Join("embed", "features.json")
-		return []string{p}, atomicfile.WriteFile(r.path(p), raw)
+		if err := atomicfile.WriteFile(r.path(vocabularyFile), raw); err != nil {
+			return nil, err
+		}
+		// The segments too: should one be lost, the stage is not up to date.
+		segments, err := filepath.Glob(r.path("embed", "*.arrow"))
+		if err != nil {
+			return nil, err
+		}
+		out := []string{vocabularyFile}
+		for _, p := range segments {
+			out = append(out, filepath.Join("embed", filepath.Base(p)))
+		}
+		return out, nil
 	})
 }
+
+// vocabularyFile holds the word weights of the call features.
+var vocabularyFile = filepath.Join("embed", "features.json")
 
 // minDocuments is how many training results a token must stand in to have a
 // weight of its own. It also keeps one-off names and ids out of the artifact.
@@ -106,7 +119,7 @@ func count(seq iter.Seq[string]) (n int) {
 
 // vocabulary reads what Embed built.
 func (r *Run) vocabulary() (*features.Vocabulary, error) {
-	path := r.path("embed", "features.json")
+	path := r.path(vocabularyFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/export"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/train"
@@ -20,11 +19,7 @@ func (r *Run) Export(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := &inputs{
-		settings: map[string]any{"encoder": enc.ID(), "features": features.Digest(), "latent": r.Config.Model.Latent, "tool": r.opts.Version},
-		digests:  r.outputsOf("embed", "train"),
-	}
-	return r.stage(ctx, "export", in, func(context.Context, *StageRecord) ([]string, error) {
+	return r.stage(ctx, "export", r.inputs("export"), func(context.Context, *StageRecord) ([]string, error) {
 		w, err := train.LoadWeights(r.path(weightsFile))
 		if err != nil {
 			return nil, err

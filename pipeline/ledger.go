@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 // StageRecord says how a stage went. Digests are sha256 in hexadecimal.
 type StageRecord struct {
 	Inputs   string            `json:"inputs"`           // of the settings and files the stage depends on
+	Settings string            `json:"settings"`         // of the settings alone
 	Outputs  map[string]string `json:"outputs"`          // path in the run folder -> digest
 	Seconds  float64           `json:"seconds"`          // wall time
 	PeakMiB  float64           `json:"peak_mib"`         // largest resident memory of the process up to the stage's end
@@ -62,11 +62,16 @@ func (r *Run) Record(stage string) *StageRecord { return r.ledger.Stages[stage] 
 // stage runs f unless the stage is up to date: its inputs have the digest of the
 // last time and its outputs are as it left them. f returns the paths it wrote,
 // relative to the run folder.
-func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(context.Context, *StageRecord) ([]string, error)) error {
+func (r *Run) stage(ctx context.Context, name string, in *inputs, f func(context.Context, *StageRecord) ([]string, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	digest, err := inputs.sum()
+	unlock, err := r.lock()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer unlock()
+	digest, err := in.sum()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -74,13 +79,11 @@ func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(con
 		r.opts.Log.Info("up to date", "stage", name)
 		return nil
 	}
-	unlock, err := r.lock()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	defer unlock()
 	start := time.Now()
 	rec := &StageRecord{Inputs: digest, Outputs: map[string]string{}, Counts: map[string]int{}}
+	if rec.Settings, err = (&inputs{settings: in.settings}).sum(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	out, err := f(ctx, rec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -94,17 +97,39 @@ func (r *Run) stage(ctx context.Context, name string, inputs *inputs, f func(con
 	rec.PeakMiB = peakMiB()
 	rec.Finished = time.Now().UTC().Truncate(time.Second)
 	r.ledger.Stages[name] = rec
-	b, err := json.MarshalIndent(r.ledger, "", "  ")
+	return r.ledger.save()
+}
+
+func (l *ledger) save() error {
+	b, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(r.ledger.path, append(b, '\n'))
+	return atomicfile.WriteFile(l.path, append(b, '\n'))
+}
+
+// reseal takes over changed outputs of a stage.
+func (r *Run) reseal(stage string) error {
+	rec := r.ledger.Stages[stage]
+	for p := range rec.Outputs {
+		d, err := fileDigest(r.path(p))
+		if err != nil {
+			return err
+		}
+		rec.Outputs[p] = d
+	}
+	return r.ledger.save()
 }
 
 // lock keeps a second process out of the folder while a stage writes to it, and
 // removes what a killed one left half-written.
-func (r *Run) lock() (unlock func(), err error) {
-	unlock, err = filelock.Lock(r.path(".lock"), filelock.TryExclusive)
+// Within Until it is held over all stages. The ledger is read again under it,
+// since another process may have written meanwhile.
+func (r *Run) lock() (func(), error) {
+	if r.held {
+		return func() {}, nil
+	}
+	unlock, err := filelock.Lock(r.path(".lock"), filelock.TryExclusive)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported): // nothing can be told apart from work in progress: leave it
 		return func() {}, nil
@@ -113,65 +138,62 @@ func (r *Run) lock() (unlock func(), err error) {
 	case err != nil:
 		return nil, err
 	}
+	fail := func(err error) (func(), error) {
+		unlock()
+		return nil, err
+	}
 	for _, dir := range []string{"", "data", "embed", "train", "artifact", "eval", "final"} {
 		if err := atomicfile.Clean(r.path(dir)); err != nil {
-			unlock()
-			return nil, err
+			return fail(err)
 		}
 	}
-	return unlock, nil
+	if r.ledger, err = openLedger(r.ledger.path); err != nil {
+		return fail(err)
+	}
+	r.held = true
+	return func() { r.held = false; unlock() }, nil
 }
 
-func (r *Run) intact(outputs map[string]string) bool {
-	for p, want := range outputs {
-		if got, err := fileDigest(r.path(p)); err != nil || got != want {
-			return false
+func (r *Run) intact(outputs map[string]string) bool { return r.damaged(outputs) == "" }
+
+// damaged returns the first output that is missing or not what was written.
+func (r *Run) damaged(outputs map[string]string) string {
+	for _, p := range slices.Sorted(maps.Keys(outputs)) {
+		if got, err := fileDigest(r.path(p)); err != nil || got != outputs[p] {
+			return p
 		}
 	}
-	return true
+	return ""
 }
 
-// needs returns an error that names the command to run first, if a stage has not
-// been done.
+// needs reports whether the stages up to the named one have been done and still
+// fit together: each one's outputs are there, and were made from what the stages
+// before it last wrote. The error names the command to run first.
 func (r *Run) needs(stage string) error {
-	if r.ledger.Stages[stage] == nil {
-		return fmt.Errorf("stage %s has not been run in %s: run `dreamguard %s --run %s` first, or `dreamguard run`", stage, r.Dir, verbOf(stage), r.Dir)
+	for _, name := range Stages {
+		rec := r.ledger.Stages[name]
+		first := fmt.Sprintf("run `dreamguard %s --run %s` first, or `dreamguard run --out %s` with its configuration", name, r.Dir, r.Dir)
+		if name == "data" {
+			first = fmt.Sprintf("run `dreamguard run --out %s --until data` with its configuration first", r.Dir)
+		}
+		if rec == nil {
+			return fmt.Errorf("stage %s has not been run in %s: %s", name, r.Dir, first)
+		}
+		if missing := r.damaged(rec.Outputs); missing != "" {
+			return fmt.Errorf("%s is missing or not what stage %s wrote: %s", r.path(missing), name, first)
+		}
+		if in := r.inputs(name); in != nil {
+			if now, err := in.sum(); err != nil {
+				return err
+			} else if now != rec.Inputs {
+				return fmt.Errorf("stage %s in %s is out of date: what it was made from has changed since: %s", name, r.Dir, first)
+			}
+		}
+		if name == stage {
+			break
+		}
 	}
 	return nil
-}
-
-func verbOf(stage string) string {
-	if stage == "data" {
-		return "run --until data"
-	}
-	return stage
-}
-
-// inputs gathers what a stage depends on.
-type inputs struct {
-	settings map[string]any
-	files    []string          // absolute or relative to the working folder
-	digests  map[string]string // of things that have a digest already
-}
-
-func (in *inputs) sum() (string, error) {
-	h := sha256.New()
-	b, err := json.Marshal(in.settings) // map keys are sorted
-	if err != nil {
-		return "", err
-	}
-	h.Write(b)
-	for _, p := range in.files {
-		d, err := fileDigest(p)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(h, "\n%s %s", filepath.Base(p), d)
-	}
-	for _, k := range slices.Sorted(maps.Keys(in.digests)) {
-		fmt.Fprintf(h, "\n%s=%s", k, in.digests[k])
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // outputsOf returns the digests of what a stage wrote, as inputs of another.

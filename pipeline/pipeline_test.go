@@ -102,7 +102,7 @@ func TestSameSeedSameBytesAndUpToDate(t *testing.T) {
 	runAll(t, filepath.Join(dir, "b"), cfg, fixed)
 	equalContents(t, contents(t, filepath.Join(dir, "a")), contents(t, filepath.Join(dir, "b")))
 
-	// A second call does nothing; a changed calibration runs only what depends on it.
+	// A second call does nothing.
 	before := map[string]*StageRecord{}
 	for _, s := range Stages {
 		before[s] = a.Record(s)
@@ -183,6 +183,50 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+func TestChangedSettingsRunWhatDependsOnThem(t *testing.T) {
+	dir := t.TempDir()
+	cfg := tiny(t)
+	first := runAll(t, dir, cfg, fixed)
+	weights := first.Record("train").Outputs[weightsFile]
+	cfg.Calib.Alpha = 0.2
+	second := runAll(t, dir, cfg, fixed)
+	for _, s := range Stages {
+		changed := first.Record(s).Inputs != second.Record(s).Inputs
+		if want := s == "calibrate" || s == "eval"; changed != want {
+			t.Errorf("alpha changed: stage %s made again: %v, want %v", s, changed, want)
+		}
+	}
+	cfg.Train.LR *= 2
+	third, err := Open(dir, cfg, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is out of date is not built upon.
+	if err := third.Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), "out of date") {
+		t.Errorf("calibrate with old weights: %v", err)
+	}
+	if err := third.All(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if third.Record("train").Outputs[weightsFile] == weights {
+		t.Error("another learning rate left the same weights")
+	}
+	// A lost segment of the cache is made again.
+	segments, err := filepath.Glob(filepath.Join(dir, "embed", "*.arrow"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	if err := os.Remove(segments[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "dreamguard embed") {
+		t.Errorf("train without a segment: %v", err)
+	}
+	if err := third.All(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOneProcessAtATime(t *testing.T) {
 	r, err := Open(t.TempDir(), tiny(t), fixed)
 	if err != nil {
@@ -192,11 +236,15 @@ func TestOneProcessAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Data(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
+	second, err := Reopen(r.Dir, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Data(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second process: %v", err)
 	}
 	unlock()
-	if err := r.Data(t.Context()); err != nil {
+	if err := second.Data(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,9 +256,9 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := cfg
-	other.Seed++
-	if _, err := Open(dir, other, fixed); !errors.Is(err, ErrOtherConfig) || !strings.Contains(err.Error(), "seed") {
-		t.Errorf("another seed: %v", err)
+	other.Name = "other"
+	if _, err := Open(dir, other, fixed); !errors.Is(err, ErrOtherConfig) {
+		t.Errorf("another configuration: %v", err)
 	}
 	if _, err := Reopen(t.TempDir(), fixed); !errors.Is(err, ErrNoRun) {
 		t.Errorf("no run: %v", err)
@@ -400,10 +448,14 @@ func TestLooksAreRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(b, []byte("\n")); n != 2 || !bytes.Contains(b, []byte(`"config":"tiny"`)) {
+	// The second report was up to date: nobody looked again.
+	if n := bytes.Count(b, []byte("\n")); n != 1 || !bytes.Contains(b, []byte(`"config":"tiny"`)) {
 		t.Errorf("%d lines: %s", n, b)
 	}
 	// A look that cannot be recorded is not taken.
+	if err := os.Remove(r.path("final", "report.json")); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.EvaluateFinal(t.Context(), filepath.Join(looks, "no", "folder")); err == nil {
 		t.Error("an unrecorded look was taken")
 	}

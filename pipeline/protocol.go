@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/dreamguard/dreamguard/configs"
@@ -43,12 +44,14 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 	if err := run.Data(ctx); err != nil {
 		return eval.Report{}, err
 	}
-	if final {
-		calibration := ""
-		if c := m.Calibration(); c != nil {
-			calibration = c.Digest
+	for name, want := range m.Manifest().Data {
+		file := filepath.Join("data", name+".jsonl.gz")
+		if have := run.ledger.Stages["data"].Outputs[file]; have != want.Digest {
+			return eval.Report{}, fmt.Errorf("the %s set made from %s is not the one that %s was trained with: its test sets could hold runs that it was trained on; use the data and the release of its training, or --traces", name, dataDir, o.Artifact)
 		}
-		if err := appendLook(looks, Look{Date: time.Now().UTC().Format(time.RFC3339), Config: cfg.Name, Model: m.Digest(), Calibration: calibration}); err != nil {
+	}
+	if final {
+		if err := appendLook(looks, newLook(time.Now(), cfg.Name, m)); err != nil {
 			return eval.Report{}, err
 		}
 	}

@@ -34,17 +34,19 @@ type Run struct {
 
 	opts   Options
 	ledger *ledger
+	held   bool // this process holds the folder's lock
 }
 
 // ErrOtherConfig is returned by Open for a folder that holds a run of another
-// configuration.
+// configuration name.
 var ErrOtherConfig = errors.New("the run folder belongs to another configuration")
 
 // ErrNoRun is returned by Reopen for a folder that holds no run.
 var ErrNoRun = errors.New("not a run folder")
 
-// Open makes the run folder dir for cfg, or opens it if it holds a run of the
-// same configuration.
+// Open makes the run folder dir for cfg, or opens it if it holds a run of a
+// configuration of the same name. Changed settings are taken over: the stages
+// that depend on them run again, the others do not.
 func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -54,20 +56,38 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "config.yaml")
-	switch have, err := os.ReadFile(path); {
+	have, err := os.ReadFile(path)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return nil, err
 		}
-		if err := atomicfile.WriteFile(path, want); err != nil {
-			return nil, err
-		}
 	case err != nil:
 		return nil, err
-	case string(have) != string(want):
-		return nil, fmt.Errorf("%s: %w (%s): choose another --out, or delete the folder", dir, ErrOtherConfig, firstDifference(string(have), string(want)))
+	case string(have) == string(want):
+		return reopen(dir, cfg, opts)
+	default:
+		old, err := configs.Load(path)
+		if err != nil {
+			return nil, err
+		}
+		if old.Name != cfg.Name {
+			return nil, fmt.Errorf("%s: %w (%s, not %s): choose another --out, or delete the folder", dir, ErrOtherConfig, old.Name, cfg.Name)
+		}
 	}
-	return reopen(dir, cfg, opts)
+	r, err := reopen(dir, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := r.lock() // not under the feet of a process at work
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if have != nil {
+		r.opts.Log.Info("settings changed", "folder", dir, "first", firstDifference(string(have), string(want)))
+	}
+	return r, atomicfile.WriteFile(path, want)
 }
 
 // Reopen opens a run folder with the configuration it was made with.
@@ -122,6 +142,11 @@ func (r *Run) Until(ctx context.Context, stage string) error {
 	if steps[stage] == nil {
 		return fmt.Errorf("%q is not a stage", stage)
 	}
+	unlock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for _, name := range Stages {
 		if err := steps[name](ctx); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/configs/splits"
@@ -34,7 +35,7 @@ func (r *Run) Siblings(ctx context.Context, allFolds, loso bool) error {
 			row.Name = fmt.Sprintf("agentdyn fold %d", fold)
 			rows = append(rows, row)
 		}
-		report.Sets = replaceRows(report.Sets, "agentdyn folds", append(rows, eval.Mean("agentdyn mean of folds", rows)))
+		report.Sets = replaceRows(report.Sets, "agentdyn fold", append(rows, eval.Mean("agentdyn folds, mean", rows)))
 	}
 	if loso {
 		suites, err := r.suites()
@@ -54,7 +55,15 @@ func (r *Run) Siblings(ctx context.Context, allFolds, loso bool) error {
 		}
 		report.Sets = replaceRows(report.Sets, "agentdyn-loso", append(rows, eval.Mean("agentdyn-loso", rows)))
 	}
-	return report.Save(r.path("eval"))
+	unlock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := report.Save(r.path("eval")); err != nil {
+		return err
+	}
+	return r.reseal("eval")
 }
 
 // sibling runs cfg in dir and returns the row of one set.
@@ -97,12 +106,13 @@ func (r *Run) suites() ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// replaceRows puts rows where the set of the given name stands, or at the end.
-func replaceRows(sets []eval.SetResult, name string, rows []eval.SetResult) []eval.SetResult {
-	for i := range sets {
-		if sets[i].Name == name {
-			return slices.Concat(sets[:i], rows, sets[i+1:])
-		}
+// replaceRows puts rows in the place of those whose name has the prefix, or at
+// the end.
+func replaceRows(sets []eval.SetResult, prefix string, rows []eval.SetResult) []eval.SetResult {
+	at := slices.IndexFunc(sets, func(s eval.SetResult) bool { return strings.HasPrefix(s.Name, prefix) })
+	kept := slices.DeleteFunc(slices.Clone(sets), func(s eval.SetResult) bool { return strings.HasPrefix(s.Name, prefix) })
+	if at < 0 {
+		at = len(kept)
 	}
-	return append(sets, rows...)
+	return slices.Insert(kept, at, rows...)
 }

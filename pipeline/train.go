@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/dreamguard/dreamguard/checkpoints"
 	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
@@ -27,11 +29,7 @@ func (r *Run) Train(ctx context.Context) error {
 		return err
 	}
 	cfg := r.Config
-	in := &inputs{
-		settings: map[string]any{"model": cfg.Model, "train": cfg.Train, "seed": cfg.Seed, "weights": cfg.Data.Weights, "backend": cfg.Backend},
-		digests:  r.outputsOf("data", "embed"),
-	}
-	return r.stage(ctx, "train", in, func(ctx context.Context, rec *StageRecord) ([]string, error) {
+	return r.stage(ctx, "train", r.inputs("train"), func(ctx context.Context, rec *StageRecord) ([]string, error) {
 		c, err := cache.Open(r.path("embed"), enc.ID())
 		if err != nil {
 			return nil, err
@@ -52,16 +50,22 @@ func (r *Run) Train(ctx context.Context) error {
 			}
 		}
 		dims := train.Dims{D: enc.ID().Dims, F: features.Count()}
-		if err := os.MkdirAll(r.path("train"), 0o777); err != nil {
-			return nil, err
-		}
-		if err := atomicfile.WriteFile(r.path("train", "parameters.txt"), []byte(train.Summary(cfg, dims).String())); err != nil {
-			return nil, err
-		}
 		bars := stageBars{report: r.opts.Progress}
-		res, err := train.Fit(ctx, cfg, dims, sets["train"], sets["validation"], train.Options{
-			Dir: r.path("train"), Progress: bars.event, Log: r.opts.Log,
-		})
+		fit := func() (*train.Result, error) {
+			return train.Fit(ctx, cfg, dims, sets["train"], sets["validation"], train.Options{
+				Dir: r.path("train"), Progress: bars.event, Log: r.opts.Log,
+			})
+		}
+		res, err := fit()
+		if errors.Is(err, checkpoints.ErrMismatch) {
+			// Settings or data have changed since: the ledger says that this training
+			// is to be made again, so nothing is lost.
+			r.opts.Log.Info("training starts anew: its checkpoint is of other settings or data")
+			if err := os.RemoveAll(r.path("train")); err != nil {
+				return nil, err
+			}
+			res, err = fit()
+		}
 		bars.done()
 		if err != nil {
 			return nil, err

@@ -147,9 +147,9 @@ const (
 // list is final.
 func (r Reason) Disposition() Disposition {
 	switch r {
-	case ReasonRisk, ReasonRefusals, ReasonWithdrawn, ReasonUncovered:
-		return Wait
-	case ReasonDeadline, ReasonEncoder, ReasonTooLarge, ReasonIncomplete, ReasonPolicy:
+	case ReasonRisk, ReasonRefusals, ReasonWithdrawn, ReasonUncovered, ReasonDeadline, ReasonEncoder:
+		return Wait // changing the call would not help
+	case ReasonTooLarge, ReasonIncomplete, ReasonPolicy:
 		return Repairable
 	}
 	return Final

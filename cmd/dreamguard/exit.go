@@ -43,13 +43,6 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// refusal marks an error that says that there is too little data for what was
-// asked, or that no guarantee can be given.
-type refusal struct{ err error }
-
-func (e *refusal) Error() string { return e.err.Error() }
-func (e *refusal) Unwrap() error { return e.err }
-
 // decided is not a failure: it carries a verdict to the exit code.
 type decided verdict.Decision
 
@@ -60,8 +53,8 @@ func codeOf(err error) exitCode {
 	var (
 		usage   *usageError
 		config  *configs.Error
-		refused *refusal
 		tooFew  *calib.TooFewError
+		noLevel *pipeline.NoLevelError
 		verdict decided
 	)
 	switch {
@@ -69,7 +62,7 @@ func codeOf(err error) exitCode {
 		return exitDone
 	case errors.As(err, &verdict):
 		return verdict.code()
-	case errors.As(err, &refused), errors.As(err, &tooFew):
+	case errors.As(err, &tooFew), errors.As(err, &noLevel):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, &config),
 		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig):

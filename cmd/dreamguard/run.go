@@ -45,8 +45,11 @@ docs/reference/data.md. The preset quickstart needs none.`,
 			return usagef("run: name the run folder with --out DIR")
 		}
 		if until != "" && !slices.Contains(pipeline.Stages, until) {
-			near, _ := suggest.Nearest(until, pipeline.Stages)
-			return usagef("run: --until %q is no stage: want one of %s (did you mean %q?)", until, strings.Join(pipeline.Stages, ", "), near)
+			hint := "want one of " + strings.Join(pipeline.Stages, ", ")
+			if near, ok := suggest.Nearest(until, pipeline.Stages); ok {
+				hint = "did you mean " + near + "?"
+			}
+			return usagef("run: --until %q is no stage: %s", until, hint)
 		}
 		if folds != "" && folds != "all" {
 			return usagef("run: --folds %q: want all, or leave it out for the configured fold", folds)
