@@ -53,7 +53,7 @@ type worldLoss struct {
 func weighted(w, x *Node) *Node { return ReduceAllSum(Mul(w, x)) }
 
 // world computes the loss of stage 1 from a rollout. in names the batch tensors
-// of inputs.go.
+// that a batch is made of (batch.go).
 func (n *net) world(c configs.Stage1, in map[string]*Node, r rolloutOut, prior *Node) worldLoss {
 	var l worldLoss
 	dyn, rep := balancedKL(r.q, prior, c.FreeBits)

@@ -41,7 +41,7 @@ func (s stage) uses(x *Example) bool {
 	return x.Weight > 0 && (s == 1 || x.supervised() > 0)
 }
 
-// firstStart and lastStart bound where the window of a long run may begin: a
+// windowStarts bounds where the window of a long run may begin: a
 // located hazard is the last step of its window, since nothing after it is
 // supervised; elsewhere any part of the run may be shown.
 func windowStarts(x *Example, length, steps int) (first, last int) {
