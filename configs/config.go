@@ -86,6 +86,7 @@ type Stage2 struct {
 	PosWeight   float64 `yaml:"pos_weight" json:"pos_weight"`     // weight of positive hazard targets
 	Dropout     float64 `yaml:"dropout" json:"dropout"`           // on the head's embedding inputs, training only
 	WeightDecay float64 `yaml:"weight_decay" json:"weight_decay"` // decoupled, on the heads
+	Average     float64 `yaml:"average" json:"average"`           // decay of a running average of the weights, which is validated and kept; 0 = none
 }
 
 // Calib configures calibration (DESIGN section 7).

@@ -102,6 +102,7 @@ func (v *validator) train(t *Train) {
 	v.float("train.stage2.pos_weight", t.Stage2.PosWeight, 0, 1000, aboveLow)
 	v.float("train.stage2.dropout", t.Stage2.Dropout, 0, 1, belowHigh)
 	v.float("train.stage2.weight_decay", t.Stage2.WeightDecay, 0, 1, inclusive)
+	v.float("train.stage2.average", t.Stage2.Average, 0, 0.99999, inclusive)
 }
 
 // bounds says which ends of a range belong to it.

@@ -83,6 +83,7 @@ type fitter struct {
 
 	state   state
 	w       *Weights
+	average *Weights // running average of w in stage 2, nil without one
 	best    *Weights // nil before the first validation
 	adam    *adam
 	params  []*tensors.Tensor // w on the backend
@@ -195,6 +196,9 @@ func (f *fitter) begin(st stage) error {
 	if f.adam == nil {
 		f.adam = newAdam(st, f.cfg.Train, len(f.w.params))
 	}
+	if st == 2 && f.cfg.Train.Stage2.Average > 0 && f.average == nil {
+		f.average = f.w.clone()
+	}
 	f.steps = map[int]*stepper{}
 	f.params, err = onBackend(f.be, f.w)
 	return err
@@ -285,6 +289,9 @@ func (f *fitter) step() (map[string]float32, error) {
 	}
 	s.Step++
 	s.AdamSteps = f.adam.steps
+	if f.average != nil && s.Stage == 2 {
+		f.average.follow(f.w, exe.trained, averageDecay(f.cfg.Train.Stage2.Average, s.Step))
+	}
 	f.progress(Event{Loss: float64(terms["loss"])})
 	return terms, f.record(Record{Terms: terms, Norm: norm, LR: f.cfg.Train.LR})
 }
@@ -308,9 +315,23 @@ func (f *fitter) record(r Record) error {
 	return nil
 }
 
+// judged returns the weights that are validated and kept.
+func (f *fitter) judged() *Weights {
+	if f.average != nil && f.state.Stage >= 2 {
+		return f.average
+	}
+	return f.w
+}
+
+// averageDecay is the decay of the running average at a step from 1. It grows
+// to its final value, so that the first weights are soon forgotten.
+func averageDecay(final float64, step int) float32 {
+	return float32(min(final, (1+float64(step))/(10+float64(step))))
+}
+
 // result writes the best weights and returns them.
 func (f *fitter) result() (*Result, error) {
-	r := &Result{Weights: f.w, Steps: f.state.Done, Early: f.state.Early}
+	r := &Result{Weights: f.judged(), Steps: f.state.Done, Early: f.state.Early}
 	if f.state.HasBest {
 		best := f.state.Best
 		r.Weights, r.Best, r.BestAt = f.best, &best, f.state.BestAt

@@ -88,6 +88,7 @@ func putFloats(h hash.Hash, v []float32) {
 const (
 	inModel = "model/"
 	inBest  = "best/"
+	inMean  = "average/"
 	inM     = "adam.m/"
 	inV     = "adam.v/"
 )
@@ -117,6 +118,9 @@ func (f *fitter) checkpoint() error {
 	}
 	for i := range f.w.params {
 		add(inModel, i, f.w.values[i])
+		if f.average != nil {
+			add(inMean, i, f.average.values[i])
+		}
 		if f.best != nil {
 			add(inBest, i, f.best.values[i])
 		}
@@ -163,6 +167,13 @@ func (f *fitter) resume() error {
 	}
 	// Copies, since the file's memory may be shared and the optimizer writes.
 	f.w = model.clone()
+	if len(parts[inMean]) > 0 {
+		average, err := WeightsFrom(f.cfg.Model, f.dims, parts[inMean])
+		if err != nil {
+			return fmt.Errorf("train: checkpoint of step %d: average: %w", c.Step, err)
+		}
+		f.average = average.clone()
+	}
 	if s.HasBest {
 		if f.best, err = WeightsFrom(f.cfg.Model, f.dims, parts[inBest]); err != nil {
 			return fmt.Errorf("train: checkpoint of step %d: best: %w", c.Step, err)

@@ -39,9 +39,9 @@ func (f *fitter) validate(ctx context.Context) error {
 func (f *fitter) checkHeads(ctx context.Context) error {
 	var err error
 	if f.heads == nil {
-		f.heads, err = newEvaluator(f.be, f.w, false)
+		f.heads, err = newEvaluator(f.be, f.judged(), false)
 	} else {
-		err = f.heads.setWeights(f.w)
+		err = f.heads.setWeights(f.judged())
 	}
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (f *fitter) checkHeads(ctx context.Context) error {
 	}
 	if v.better(former) {
 		s.HasBest, s.Best, s.BestAt, s.Bad = true, *v, s.Step, 0
-		f.best = f.w.clone()
+		f.best = f.judged().clone()
 	} else if s.Bad++; f.cfg.Train.Patience > 0 && s.Bad >= f.cfg.Train.Patience {
 		s.Early = true
 	}

@@ -41,6 +41,17 @@ func newWeights(m configs.Model, d Dims, seed uint64) (*Weights, error) {
 
 func (w *Weights) sizes() sizes { return sizesOf(w.Model, w.Dims) }
 
+// follow moves the tensors at the given indices towards those of to:
+// decay w + (1 - decay) to.
+func (w *Weights) follow(to *Weights, at []int, decay float32) {
+	for _, i := range at {
+		x, y := w.values[i], to.values[i]
+		for k := range x {
+			x[k] = decay*x[k] + (1-decay)*y[k]
+		}
+	}
+}
+
 // clone copies the values.
 func (w *Weights) clone() *Weights {
 	c := *w
