@@ -131,7 +131,7 @@ func TestValidate(t *testing.T) {
 		"model.latent=soft":              "model.latent: want probabilities or mode",
 		"eval.locked_smoke=true":         "eval.locked_smoke: is for preset debug only",
 		"name=a/b":                       "name: want 1 to 64 characters",
-		"backend=xla":                    "backend: want go, not",
+		"backend=xla":                    "backend: want go, xla:cpu or xla:cuda, not",
 	} {
 		c := mustLoad(t, "paper")
 		if err := c.Set(a); err != nil {

@@ -26,7 +26,7 @@ const maxUnroll = 64
 func (c *Config) Validate() error {
 	var v validator
 	v.check(c.Name != "" && len(c.Name) <= 64 && !strings.ContainsAny(c.Name, "/\\\n"), "name", "want 1 to 64 characters without slashes, not %q", c.Name)
-	v.oneOf("backend", c.Backend, "go")
+	v.oneOf("backend", c.Backend, "go", "xla:cpu", "xla:cuda")
 	v.data(&c.Data)
 	v.oneOf("encoder.kind", c.Encoder.Kind, "hash")
 	v.int("encoder.dims", c.Encoder.Dims, 8, 4096)

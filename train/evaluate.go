@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 // Logits are the outputs of the two heads for every step of one run.
@@ -44,9 +45,9 @@ const (
 
 // NewEvaluator compiles the evaluation of weights w.
 func NewEvaluator(w *Weights) (*Evaluator, error) {
-	be, err := backendFor("")
+	be, err := backend.Open(backend.Go)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	return newEvaluator(be, w, false)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 // Options are what does not change the result of [Fit].
@@ -53,8 +54,8 @@ type Result struct {
 //
 // If ctx ends, Fit writes a checkpoint and returns an error that wraps ctx.Err();
 // called again with the same Dir it goes on. Other errors: [ErrExample],
-// [ErrNotFinite], [checkpoints.ErrMismatch] for a Dir that holds another run,
-// [ErrBackend].
+// [ErrNotFinite], [checkpoints.ErrMismatch] for a Dir that holds another run, and
+// the reason why cfg.Backend cannot be used here.
 func Fit(ctx context.Context, cfg configs.Config, dims Dims, trainSet, validation []Example, opts Options) (*Result, error) {
 	f, err := newFitter(cfg, dims, trainSet, validation, opts)
 	if err != nil {
@@ -124,9 +125,9 @@ func newFitter(cfg configs.Config, dims Dims, trainSet, validation []Example, op
 	if err := checkAll("validation", validation, dims); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	be, err := backendFor(cfg.Backend)
+	be, err := backend.Open(cfg.Backend)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	f := &fitter{cfg: cfg, dims: dims, train: trainSet, validation: validation, opts: opts, be: be, state: state{Stage: 1}}
 	if f.opts.Log == nil {

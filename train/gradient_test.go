@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 // probe evaluates loss terms and gradients of chosen parameters on one batch.
@@ -38,7 +39,7 @@ func newProbe(t *testing.T, cfg configs.Config, st stage, sample func(p, u *Node
 	for n := 0; steps != cfg.Train.MaxSteps || slices.Max(batch["predict.w"]) == 0; n++ {
 		steps, batch = k.step(n)
 	}
-	be, err := backendFor("go")
+	be, err := backend.Open(backend.Go)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func newProbe(t *testing.T, cfg configs.Config, st stage, sample func(p, u *Node
 
 func (p *probe) eval(t *testing.T) (loss float64, grads [][]float32) {
 	t.Helper()
-	be, err := backendFor("go")
+	be, err := backend.Open(backend.Go)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 // evalGraph runs a graph of float32 inputs once and returns its outputs flat.
 func evalGraph(t *testing.T, build func(in []*Node) []*Node, inputs ...any) [][]float32 {
 	t.Helper()
-	be, err := backendFor("go")
+	be, err := backend.Open(backend.Go)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 // reference is the forward pass of docs/reference/model.md written down term by
@@ -257,7 +258,7 @@ func TestWorldModelAgreesWithReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	randomise(w)
-	be, err := backendFor("go")
+	be, err := backend.Open(backend.Go)
 	if err != nil {
 		t.Fatal(err)
 	}

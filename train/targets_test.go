@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 func TestPrefixTarget(t *testing.T) {
@@ -228,7 +229,7 @@ func TestPaddingChangesNothing(t *testing.T) {
 					}
 				}
 			}
-			be, err := backendFor("go")
+			be, err := backend.Open(backend.Go)
 			if err != nil {
 				t.Fatal(err)
 			}
