@@ -13,6 +13,9 @@
 //		err := safetensors.Finite(t)
 //	}
 //
-// Read is meant for files that nobody vouches for: every size in the header is
-// checked against the bytes that are there before anything is allocated.
+// ReadRaw and WriteRaw do the same for tensors of any dtype, such as tables of
+// int8, and leave the values as they lie in the file.
+//
+// Read and ReadRaw are meant for files that nobody vouches for: every size in the
+// header is checked against the bytes that are there before anything is allocated.
 package safetensors

@@ -2,13 +2,11 @@ package safetensors
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 	"unsafe"
@@ -32,49 +30,15 @@ type entry struct {
 // [ErrDType], [ErrShape] and [ErrOffsets]. Every byte after the header belongs to
 // exactly one tensor, so nothing can hide in the file.
 func Read(b []byte) ([]Tensor, map[string]string, error) {
-	if len(b) < 8 {
-		return nil, nil, fmt.Errorf("%w: %d bytes, not even a header length", ErrTruncated, len(b))
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > MaxHeader {
-		return nil, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrHeaderSize, n, MaxHeader)
-	}
-	if n > uint64(len(b)-8) {
-		return nil, nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrTruncated, n, len(b))
-	}
-	header, body := b[8:8+n], b[8+n:]
-	entries, meta, err := parseHeader(header)
+	raws, meta, err := ReadRaw(b)
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
-	})
-	tensors := make([]Tensor, len(entries))
-	at := 0
-	for i, e := range entries {
-		if e.begin != at || e.end < e.begin {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q at [%d, %d), expected to start at %d", ErrOffsets, e.name, e.begin, e.end, at)
+	tensors := make([]Tensor, len(raws))
+	for i, r := range raws {
+		if tensors[i], err = r.Floats(); err != nil {
+			return nil, nil, err
 		}
-		if e.end > len(body) {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q ends at %d of %d data bytes", ErrTruncated, e.name, e.end, len(body))
-		}
-		size := 4
-		switch e.dtype {
-		case "F32":
-		case "F16", "BF16":
-			size = 2
-		default:
-			return nil, nil, fmt.Errorf("%w: tensor %.40q is %.20q, want F32, F16 or BF16", ErrDType, e.name, e.dtype)
-		}
-		if n, ok := product(e.shape); !ok || n > len(body)/size || n*size != e.end-e.begin {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q has %d bytes", ErrShape, e.name, e.end-e.begin)
-		}
-		tensors[i] = Tensor{Name: e.name, Shape: e.shape, Data: decode(body[e.begin:e.end], e.dtype)}
-		at = e.end
-	}
-	if at != len(body) {
-		return nil, nil, fmt.Errorf("%w: %d bytes after the last tensor", ErrOffsets, len(body)-at)
 	}
 	return tensors, meta, nil
 }

@@ -49,7 +49,11 @@ const metadataKey = "__metadata__"
 func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 	sorted := slices.Clone(tensors)
 	slices.SortStableFunc(sorted, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
-	header, err := marshalHeader(sorted, meta)
+	layout := make([]entry, len(sorted))
+	for i, t := range sorted {
+		layout[i] = entry{name: t.Name, dtype: "F32", shape: t.Shape, end: 4 * len(t.Data)}
+	}
+	header, err := marshalHeader(layout, meta)
 	if err != nil {
 		return err
 	}
@@ -71,8 +75,9 @@ func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 	return nil
 }
 
-// marshalHeader returns the length prefix and the padded JSON header.
-func marshalHeader(sorted []Tensor, meta map[string]string) ([]byte, error) {
+// marshalHeader returns the length prefix and the padded JSON header of tensors
+// that follow each other in the file; end is the size of each in bytes.
+func marshalHeader(layout []entry, meta map[string]string) ([]byte, error) {
 	h := append(make([]byte, 8), '{')
 	for k, v := range meta {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
@@ -88,30 +93,31 @@ func marshalHeader(sorted []Tensor, meta map[string]string) ([]byte, error) {
 		h = append(h, b...)
 	}
 	offset := 0
-	for i, t := range sorted {
-		if t.Name == "" || t.Name == metadataKey || !utf8.ValidString(t.Name) {
-			return nil, fmt.Errorf("%w: %.40q", ErrName, t.Name)
+	seen := make(map[string]bool, len(layout))
+	for _, e := range layout {
+		if e.name == "" || e.name == metadataKey || !utf8.ValidString(e.name) {
+			return nil, fmt.Errorf("%w: %.40q", ErrName, e.name)
 		}
-		if i > 0 && sorted[i-1].Name == t.Name {
-			return nil, fmt.Errorf("%w: tensor %.40q", ErrDuplicate, t.Name)
+		if seen[e.name] {
+			return nil, fmt.Errorf("%w: tensor %.40q", ErrDuplicate, e.name)
 		}
-		if n, ok := product(t.Shape); !ok || n != len(t.Data) {
-			return nil, fmt.Errorf("%w: tensor %.40q of shape %v has %d values", ErrShape, t.Name, t.Shape, len(t.Data))
+		seen[e.name] = true
+		if n, ok := product(e.shape); !ok || n*widths[e.dtype] != e.end {
+			return nil, fmt.Errorf("%w: tensor %.40q of shape %v has %d bytes of %s", ErrShape, e.name, e.shape, e.end, e.dtype)
 		}
 		if len(h) > 9 {
 			h = append(h, ',')
 		}
-		name, err := json.Marshal(t.Name)
+		name, err := json.Marshal(e.name)
 		if err != nil {
 			return nil, err
 		}
-		shape, err := json.Marshal(append([]int{}, t.Shape...)) // [] rather than null for a scalar
+		shape, err := json.Marshal(append([]int{}, e.shape...)) // [] rather than null for a scalar
 		if err != nil {
 			return nil, err
 		}
-		end := offset + 4*len(t.Data)
-		h = fmt.Appendf(h, `%s:{"dtype":"F32","shape":%s,"data_offsets":[%d,%d]}`, name, shape, offset, end)
-		offset = end
+		h = fmt.Appendf(h, `%s:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, name, e.dtype, shape, offset, offset+e.end)
+		offset += e.end
 	}
 	h = append(h, '}')
 	for len(h)%8 != 0 {

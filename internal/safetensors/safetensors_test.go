@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -249,6 +250,54 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+func TestRaw(t *testing.T) {
+	in := []Raw{
+		{Name: "bytes", DType: "U8", Shape: []int{3}, Bytes: []byte("abc")},
+		{Name: "ids", DType: "I64", Shape: []int{1}, Bytes: []byte{1, 0, 0, 0, 0, 0, 0, 0}},
+		{Name: "rows", DType: "I8", Shape: []int{2, 2}, Bytes: []byte{1, 255, 127, 129}},
+		{Name: "scale", DType: "F32", Shape: []int{2}, Bytes: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}},
+	}
+	var one, two bytes.Buffer
+	if err := WriteRaw(&one, in, map[string]string{"k": "v"}); err != nil {
+		t.Fatal(err)
+	}
+	got, meta, err := ReadRaw(one.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Wide values first: each tensor starts at a multiple of its width.
+	if diff := cmp.Diff([]Raw{in[1], in[3], in[0], in[2]}, got); diff != "" || meta["k"] != "v" {
+		t.Errorf("metadata %v (-want +got):\n%s", meta, diff)
+	}
+	slices.Reverse(in)
+	if err := WriteRaw(&two, in, map[string]string{"k": "v"}); err != nil || !bytes.Equal(one.Bytes(), two.Bytes()) {
+		t.Errorf("the order of the input shows in the file (%v)", err)
+	}
+	if x, err := got[1].Floats(); err != nil || !slices.Equal(x.Data, []float32{1, 2}) {
+		t.Errorf("Floats: %v, %v", x, err)
+	}
+	if _, err := got[3].Floats(); !errors.Is(err, ErrDType) {
+		t.Errorf("Floats of I8: %v", err)
+	}
+	if _, _, err := Read(one.Bytes()); !errors.Is(err, ErrDType) {
+		t.Errorf("Read: %v", err)
+	}
+	for _, tt := range []struct {
+		name string
+		in   []Raw
+		want error
+	}{
+		{"dtype", []Raw{{Name: "a", DType: "F8_E4M3", Shape: []int{1}, Bytes: []byte{0}}}, ErrDType},
+		{"shape", []Raw{{Name: "a", DType: "F32", Shape: []int{1}, Bytes: []byte{0}}}, ErrShape},
+		{"duplicate of another width", []Raw{{Name: "a", DType: "F16", Bytes: []byte{0, 0}}, {Name: "a", DType: "U8", Bytes: []byte{0}}}, ErrDuplicate},
+	} {
+		var buf bytes.Buffer
+		if err := WriteRaw(&buf, tt.in, nil); !errors.Is(err, tt.want) || buf.Len() > 0 {
+			t.Errorf("%s: error %v, want %v; %d bytes written", tt.name, err, tt.want, buf.Len())
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	var buf bytes.Buffer
 	if err := Write(&buf, []Tensor{{"a", []int{2}, []float32{1, 2}}, {"b", nil, []float32{3}}}, map[string]string{"k": "v"}); err != nil {
@@ -257,7 +306,13 @@ func FuzzRead(f *testing.F) {
 	f.Add(buf.Bytes())
 	f.Add(file(`{"h":{"shape":[1],"dtype":"F16","data_offsets":[0,2]}}`, 0, 0x3c))
 	f.Add(file(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}`))
+	f.Add(file(`{"r":{"dtype":"I8","shape":[2,1],"data_offsets":[0,2]}}`, 1, 255))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if raws, meta, err := ReadRaw(b); err == nil {
+			if err := WriteRaw(io.Discard, raws, meta); err != nil && !errors.Is(err, ErrName) {
+				t.Fatal(err)
+			}
+		}
 		tensors, meta, err := Read(b)
 		if err != nil {
 			return
