@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
 // batcher turns examples into batches. Which runs, which windows and which noise
@@ -20,6 +21,7 @@ type batcher struct {
 	stage       stage
 	world       bool // the world-model loss is on
 	batch       int  // runs per batch
+	pad         int  // length that every batch is padded to; 0 = that of its bucket
 
 	perEpoch int     // batches
 	epoch    int     // of plan
@@ -42,6 +44,11 @@ func newBatcher(st stage, cfg configs.Config, w *Weights, examples []Example) (*
 		examples: examples, mean: w.Value("feat.mean"), scale: w.Value("feat.scale"),
 		cfg: cfg.Train, sizes: w.sizes(), seed: cfg.Seed, stage: st,
 		world: st == 1 || cfg.Train.Stage2.World > 0, batch: cfg.Train.Batch, epoch: -1,
+	}
+	if backend.IsXLA(cfg.Backend) {
+		// A graph that is compiled for 10 seconds costs more than the empty steps of
+		// short runs.
+		k.pad = cfg.Train.MaxSteps
 	}
 	k.load(0)
 	k.perEpoch = len(k.plan)
@@ -106,12 +113,16 @@ func (k *batcher) load(epoch int) {
 }
 
 // step returns the tensors of step n (from 0) and their padded length. They are
-// valid until the next call.
+// valid until the next call. Up to a backend's rounding, what pad adds does not
+// change a loss: padded steps have no weight, and rows being time-major, those
+// before them get the same noise.
 func (k *batcher) step(n int) (int, map[string][]float32) {
 	k.load(n / k.perEpoch)
 	b := k.plan[n%k.perEpoch]
+	bucket := b.t
+	b.t = max(b.t, k.pad)
 	k.tensors = k.build(b)
-	k.noise(stream(k.seed, "noise", k.stage, n))
+	k.noise(stream(k.seed, "noise", k.stage, n), bucket)
 	return b.t, k.tensors
 }
 
@@ -138,17 +149,21 @@ func (k *batcher) build(b batch) map[string][]float32 {
 // end at 1.
 const uniformBits = 16
 
-// noise draws the random inputs. Names in a fixed order, each from the same
-// stream.
-func (k *batcher) noise(rng *rand.Rand) {
-	for _, name := range []string{"u.post", "u.prior"} {
-		for i := range k.tensors[name] {
-			k.tensors[name][i] = float32(rng.Uint64()>>(64-uniformBits)) / (1 << uniformBits)
+// noise draws the random inputs of the first t steps. Names in a fixed order,
+// each from the same stream.
+func (k *batcher) noise(rng *rand.Rand, t int) {
+	rows := func(name string, n, width int) []float32 {
+		v := k.tensors[name]
+		return v[:min(len(v), n*k.batch*width)] // none where the stage has no such input
+	}
+	for _, u := range [][]float32{rows("u.post", t+1, k.sizes.G), rows("u.prior", t, k.sizes.G)} {
+		for i := range u {
+			u[i] = float32(rng.Uint64()>>(64-uniformBits)) / (1 << uniformBits)
 		}
 	}
 	// Inverted dropout: what is kept is scaled up, so that the expected input is
 	// that of the runtime. Features are few and exact: they are never dropped.
-	drop := k.tensors["drop"]
+	drop := rows("drop", t, k.sizes.headIn())
 	p := k.cfg.Stage2.Dropout
 	limit, keep := uint64(p*(1<<16)), float32(1/(1-p))
 	width, from := k.sizes.headIn(), k.sizes.H+k.sizes.Z()+k.sizes.P

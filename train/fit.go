@@ -258,6 +258,9 @@ func (f *fitter) step() (map[string]float32, error) {
 	t, batch := f.batches.step(s.Step)
 	exe := f.steps[t]
 	if exe == nil {
+		if backend.IsXLA(f.cfg.Backend) {
+			f.opts.Log.Info("compiling the training graph, once per stage", "backend", f.cfg.Backend, "stage", int(s.Stage), "steps", t)
+		}
 		var err error
 		if exe, err = newStepper(f.be, f.cfg, f.dims, s.Stage, t, f.cfg.Train.Batch); err != nil {
 			return nil, err
