@@ -25,18 +25,22 @@ var (
 // TooFewError says that no valid threshold exists: with N calibration runs
 // even the largest score promises less than was asked for.
 type TooFewError struct {
-	N          int     // scored safe runs that were given
-	Need       int     // the smallest number that suffices
+	Of         string  // what is counted; "" means scored safe runs
+	N          int     // how many were given
+	Need       int     // the smallest number that suffices; an estimate where what is needed depends on the scores
 	Alpha      float64 // the level that was asked for
 	Confidence float64 // the confidence that was asked for; 0 for the marginal promise
 }
 
 func (e *TooFewError) Error() string {
-	with := ""
+	of, with := e.Of, ""
+	if of == "" {
+		of = "scored safe runs"
+	}
 	if e.Confidence > 0 {
 		with = fmt.Sprintf(" with %s confidence", percent(e.Confidence))
 	}
-	return fmt.Sprintf("calib: %d scored safe runs are too few for alpha %v%s: at least %d are needed", e.N, e.Alpha, with, e.Need)
+	return fmt.Sprintf("calib: %d %s are too few for alpha %v%s: at least %d are needed", e.N, of, e.Alpha, with, e.Need)
 }
 
 // Threshold is one level of the guard: it acts where score >= Value.
@@ -134,10 +138,7 @@ func QuantileConfident(scores []float64, alpha, confidence float64) (Threshold, 
 		return Threshold{}, fmt.Errorf("calib: %w: confidence is %v, want more than 0 and less than 1", ErrLevel, confidence)
 	}
 	n := len(scores)
-	alerts := -1 // the most alerts among n runs whose bound still holds
-	for x := 0; x < n && ClopperPearsonUpper(x, n, confidence) <= alpha; x++ {
-		alerts = x
-	}
+	alerts := maxErrors(n, alpha, 1-confidence)
 	if alerts < 0 {
 		return Threshold{}, &TooFewError{N: n, Need: NeedConfident(alpha, confidence), Alpha: alpha, Confidence: confidence}
 	}
@@ -162,13 +163,16 @@ func NeedConfident(alpha, confidence float64) int {
 	if !(alpha > 0 && alpha < 1 && confidence > 0 && confidence < 1) {
 		return 0
 	}
-	n := int(math.Ceil(math.Log1p(-confidence) / math.Log1p(-alpha)))
-	n = max(n, 1)
+	q := math.Ceil(math.Log1p(-confidence) / math.Log1p(-alpha))
+	if q >= math.MaxInt32 {
+		return math.MaxInt32
+	}
+	n := max(int(q), 1)
 	// The quotient may be off by an ulp on either side of an integer.
-	for n > 1 && ClopperPearsonUpper(0, n-1, confidence) <= alpha {
+	for n > 1 && BinomialP(0, n-1, alpha) <= 1-confidence {
 		n--
 	}
-	for ClopperPearsonUpper(0, n, confidence) > alpha {
+	for BinomialP(0, n, alpha) > 1-confidence {
 		n++
 	}
 	return n
@@ -176,19 +180,32 @@ func NeedConfident(alpha, confidence float64) int {
 
 // above returns the grid point above the k-th smallest score, or Off.
 func above(scores []float64, k int) (float64, error) {
+	s, err := onGrid(scores)
+	if err != nil {
+		return 0, err
+	}
+	slices.Sort(s)
+	return nextAbove(s[k-1]), nil
+}
+
+// onGrid copies scores to the grid and refuses what is no score.
+func onGrid(scores []float64) ([]float64, error) {
 	s := make([]float64, len(scores))
 	for i, x := range scores {
 		if !(x >= 0 && x <= 1) { // NaN fails both
-			return 0, fmt.Errorf("calib: %w: scores[%d] is %v", ErrScore, i, x)
+			return nil, fmt.Errorf("calib: %w: scores[%d] is %v", ErrScore, i, x)
 		}
 		s[i] = Grid(x)
 	}
-	slices.Sort(s)
-	m := s[k-1]
+	return s, nil
+}
+
+// nextAbove returns the grid point above the grid point m, or Off at the top.
+func nextAbove(m float64) float64 {
 	if m >= 1 {
-		return Off, nil
+		return Off
 	}
-	return NextAbove(m), nil
+	return NextAbove(m)
 }
 
 // level reads alpha as the decimal its user wrote: the float64 nearest to 0.29

@@ -8,7 +8,7 @@
 // parts, and rows never change sides:
 //
 //	// tuning part: head temperatures and fusion weights
-//	fusion, err := calib.TuneFusion(tuningRuns, 0.8, 4)
+//	fusion, err := calib.Tuning{Beta: 0.8, Window: 4}.Fit(tuningRuns)
 //
 //	// conformal part, safe runs only: thresholds
 //	var haz, risk []float64

@@ -136,12 +136,6 @@ type Tuning struct {
 	Decay   float64   // rho of the prefix targets; 0 means 2
 }
 
-// TuneFusion chooses temperatures and weights for a given beta and window, with
-// the default prefix targets. See [Tuning.Fit].
-func TuneFusion(runs []Run, beta float64, window int) (Fusion, error) {
-	return Tuning{Beta: beta, Window: window}.Fit(runs)
-}
-
 // Fit fits a temperature per head, then takes the weights (each 0, 1/4, 1/2 or
 // 1, the largest 1) that give the highest recall at 5 % false alarms; among
 // equals the highest AUROC, then the most located hazards with a warning before

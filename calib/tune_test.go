@@ -166,8 +166,8 @@ func sample(n int, informed string) []calib.Run {
 	return runs
 }
 
-func TestTuneFusionFindsTheInformedHead(t *testing.T) {
-	f, err := calib.TuneFusion(sample(200, "hazard"), 0.8, 4)
+func TestTuningFindsTheInformedHead(t *testing.T) {
+	f, err := calib.Tuning{Beta: 0.8, Window: 4}.Fit(sample(200, "hazard"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestTuneFusionFindsTheInformedHead(t *testing.T) {
 		t.Errorf("hazard head informed: %+v", f)
 	}
 	runs := sample(200, "prefix")
-	f, err = calib.TuneFusion(runs, 0.8, 4)
+	f, err = calib.Tuning{Beta: 0.8, Window: 4}.Fit(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestTuneFusionFindsTheInformedHead(t *testing.T) {
 	}
 }
 
-func TestTuneFusionIgnoresOrder(t *testing.T) {
+func TestTuningIgnoresOrder(t *testing.T) {
 	runs := sample(60, "prefix")
 	o := calib.Tuning{Window: 3, Betas: []float64{0.5, 0.8, 0.9}}
 	want, err := o.Fit(runs)
@@ -207,7 +207,7 @@ func TestTuneFusionIgnoresOrder(t *testing.T) {
 	}
 }
 
-func TestTuneFusionRefuses(t *testing.T) {
+func TestTuningRefuses(t *testing.T) {
 	good := sample(20, "hazard")
 	var safe, unsafe []calib.Run
 	for _, r := range good {
@@ -230,7 +230,7 @@ func TestTuneFusionRefuses(t *testing.T) {
 		"NaN": append([]calib.Run{nan}, good[1:]...), "ragged": append([]calib.Run{short}, good[1:]...), "held flags": append([]calib.Run{held}, good[1:]...),
 		"unsafe run without a call": append([]calib.Run{silent}, safe...),
 	} {
-		if _, err := calib.TuneFusion(runs, 0.8, 4); !errors.Is(err, calib.ErrTuning) {
+		if _, err := (calib.Tuning{Beta: 0.8, Window: 4}).Fit(runs); !errors.Is(err, calib.ErrTuning) {
 			t.Errorf("%s: error %v, want ErrTuning", name, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestTuneFusionRefuses(t *testing.T) {
 		beta   float64
 		window int
 	}{{1, 4}, {-0.1, 4}, {math.NaN(), 4}, {0.8, 0}, {0.8, calib.MaxWindow + 1}} {
-		if _, err := calib.TuneFusion(good, c.beta, c.window); !errors.Is(err, calib.ErrFusion) {
+		if _, err := (calib.Tuning{Beta: c.beta, Window: c.window}).Fit(good); !errors.Is(err, calib.ErrFusion) {
 			t.Errorf("beta %v, window %d: error %v, want ErrFusion", c.beta, c.window, err)
 		}
 	}
@@ -266,10 +266,10 @@ func TestFusionValidate(t *testing.T) {
 	}
 }
 
-func BenchmarkTuneFusion(b *testing.B) {
+func BenchmarkTuning(b *testing.B) {
 	runs := sample(2000, "prefix")
 	for b.Loop() {
-		if _, err := calib.TuneFusion(runs, 0.8, 4); err != nil {
+		if _, err := (calib.Tuning{Beta: 0.8, Window: 4}).Fit(runs); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -15,6 +15,8 @@ type Thresholds struct {
 	N           int     `json:"n"`            // scored safe runs
 	Alerted     int     `json:"alerted"`      // calibration runs that would be held or blocked
 	NoGuarantee bool    `json:"no_guarantee"` // the paper's clamp min(k, n) was used: nothing is promised
+
+	Confidence float64 `json:"confidence,omitempty"` // set by [UnionConfident]: Alpha holds with this confidence
 }
 
 // Union sets both levels on the maxima of n safe runs so that the promise holds
@@ -30,15 +32,12 @@ type Thresholds struct {
 // paperClamp the ranks are min(k, n) instead, as in the paper, and the result
 // is marked NoGuarantee.
 func Union(maxHazard, maxRisk []float64, alpha, alphaBlock float64, paperClamp bool) (Thresholds, error) {
-	if len(maxHazard) != len(maxRisk) {
-		return Thresholds{}, fmt.Errorf("calib: %d hazard maxima and %d risk maxima: want one of each per run", len(maxHazard), len(maxRisk))
-	}
-	all, err := level(alpha)
-	if err != nil {
+	if err := sameRuns(maxHazard, maxRisk); err != nil {
 		return Thresholds{}, err
 	}
-	if !(alphaBlock >= 0 && alphaBlock < alpha) {
-		return Thresholds{}, fmt.Errorf("calib: %w: alpha_block is %v, want 0 or more and less than alpha = %v", ErrLevel, alphaBlock, alpha)
+	all, block, rest, err := splitLevels(alpha, alphaBlock)
+	if err != nil {
+		return Thresholds{}, err
 	}
 	n := len(maxRisk)
 	t := Thresholds{Alpha: alpha, N: n, NoGuarantee: rank(n, all) > n}
@@ -47,13 +46,8 @@ func Union(maxHazard, maxRisk []float64, alpha, alphaBlock float64, paperClamp b
 	}
 	t.Block = Threshold{Value: Off, N: n}
 	hold := all
-	if alphaBlock > 0 {
-		block, err := level(alphaBlock)
-		if err != nil {
-			return Thresholds{}, err
-		}
+	if block != nil {
 		t.Block.Alpha = alphaBlock
-		rest := new(big.Rat).Sub(all, block)
 		// HOLD may be out of reach at its own share and in reach at all of alpha.
 		if fits := rank(n, block) <= n && rank(n, rest) <= n; fits || t.NoGuarantee {
 			if t.Block, err = quantile(maxHazard, block, t.NoGuarantee); err != nil {
@@ -65,12 +59,44 @@ func Union(maxHazard, maxRisk []float64, alpha, alphaBlock float64, paperClamp b
 	if t.Hold, err = quantile(maxRisk, hold, t.NoGuarantee); err != nil {
 		return Thresholds{}, fmt.Errorf("risk maxima: %w", err)
 	}
-	for i := range n {
+	t.count(maxHazard, maxRisk)
+	return t, nil
+}
+
+// sameRuns checks that both lists have one entry per run.
+func sameRuns(maxHazard, maxRisk []float64) error {
+	if len(maxHazard) != len(maxRisk) {
+		return fmt.Errorf("calib: %d hazard maxima and %d risk maxima: want one of each per run", len(maxHazard), len(maxRisk))
+	}
+	return nil
+}
+
+// splitLevels reads alpha, the part of it for BLOCK and what is left for HOLD.
+// block and rest are nil where alphaBlock is 0.
+func splitLevels(alpha, alphaBlock float64) (all, block, rest *big.Rat, err error) {
+	if all, err = level(alpha); err != nil {
+		return nil, nil, nil, err
+	}
+	if !(alphaBlock >= 0 && alphaBlock < alpha) {
+		return nil, nil, nil, fmt.Errorf("calib: %w: alpha_block is %v, want 0 or more and less than alpha = %v", ErrLevel, alphaBlock, alpha)
+	}
+	if alphaBlock == 0 {
+		return all, nil, nil, nil
+	}
+	if block, err = level(alphaBlock); err != nil {
+		return nil, nil, nil, err
+	}
+	return all, block, new(big.Rat).Sub(all, block), nil
+}
+
+// count sets Alerted.
+func (t *Thresholds) count(maxHazard, maxRisk []float64) {
+	t.Alerted = 0
+	for i := range maxRisk {
 		if Grid(maxHazard[i]) >= t.Block.Value || Grid(maxRisk[i]) >= t.Hold.Value {
 			t.Alerted++
 		}
 	}
-	return t, nil
 }
 
 // Silent reports whether both levels are off, so that the guard would never
@@ -82,9 +108,16 @@ func (t Thresholds) Silent() bool { return t.Block.IsOff() && t.Hold.IsOff() }
 // calibration runs: the sum of the exact Clopper-Pearson bounds of the levels
 // that are on, the confidence split evenly over them. It is 1 where nothing is
 // promised. It counts n-K alerts per level, not the alerts seen, since the
-// thresholds were chosen on the same runs.
+// thresholds were chosen on the same runs. Thresholds of [UnionConfident] keep
+// Alpha at their own confidence and below; more than that is not known of them.
 func (t Thresholds) ConfidentBound(confidence float64) float64 {
 	if t.NoGuarantee || t.N == 0 {
+		return 1
+	}
+	switch {
+	case t.Confidence > 0 && confidence <= t.Confidence:
+		return t.Alpha
+	case t.Confidence > 0: // both cuts were made together: their ranks say nothing one by one
 		return 1
 	}
 	set := []Threshold{t.Hold}
