@@ -6,8 +6,10 @@ import (
 )
 
 func (a *app) embedCommand() *cobra.Command {
-	return a.stageCommand("embed", "Embed the texts of the training sets",
+	cmd := a.stageCommand("embed", "Embed the texts of the training sets",
 		`Embed fills the run's cache with the vectors of every text that training reads,
 each text once, and counts the words that the call features are weighted by.`,
 		(*pipeline.Run).Embed)
+	backendFlag(cmd, backendUsage)
+	return cmd
 }

@@ -43,6 +43,7 @@ before each tool call of a language-model agent.
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.inspectCommand(),
+		a.doctorCommand(),
 		a.versionCommand(),
 	)
 	return root

@@ -39,6 +39,7 @@ docs/reference/data.md. The preset quickstart needs none.`,
 	cmd.Flags().StringVar(&until, "until", "", "stop after this stage: "+strings.Join(pipeline.Stages, ", "))
 	cmd.Flags().StringVar(&folds, "folds", "", `"all" also trains the other four folds of injection goals, each in a run folder of its own`)
 	cmd.Flags().BoolVar(&loso, "loso", false, "also train once per agentdyn suite left out, each in a run folder of its own")
+	backendFlag(cmd, backendUsage)
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if out == "" {
@@ -55,6 +56,9 @@ docs/reference/data.md. The preset quickstart needs none.`,
 			return usagef("run: --folds %q: want all, or leave it out for the configured fold", folds)
 		}
 		cfg, err := config()
+		if err == nil {
+			err = setBackend(cmd, &cfg)
+		}
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,9 @@ func (a *app) stageCommand(name, short, long string, do func(*pipeline.Run, cont
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			run, err := openRun(dir, a.options(""))
+			if err == nil {
+				run, err = onBackend(cmd, run, a.options(""))
+			}
 			if err != nil {
 				return err
 			}
@@ -64,6 +67,16 @@ func openRun(dir string, opts pipeline.Options) (*pipeline.Run, error) {
 		return nil, usagef("name the run folder with --run DIR")
 	}
 	return pipeline.Reopen(dir, opts)
+}
+
+// onBackend applies --backend of a verb that has it: the run folder is opened anew
+// with that setting, which it keeps.
+func onBackend(cmd *cobra.Command, run *pipeline.Run, opts pipeline.Options) (*pipeline.Run, error) {
+	cfg := run.Config
+	if err := setBackend(cmd, &cfg); err != nil || cfg.Backend == run.Config.Backend {
+		return run, err
+	}
+	return pipeline.Open(run.Dir, cfg, opts)
 }
 
 // showStage prints what a stage did.

@@ -6,8 +6,10 @@ import (
 )
 
 func (a *app) trainCommand() *cobra.Command {
-	return a.stageCommand("train", "Pretrain the world model and supervise the risk heads",
+	cmd := a.stageCommand("train", "Pretrain the world model and supervise the risk heads",
 		`Train fits the model in two stages. Ctrl-C writes a checkpoint; the same command
 goes on from there and ends with the same bytes as an uninterrupted training.`,
 		(*pipeline.Run).Train)
+	backendFlag(cmd, backendUsage)
+	return cmd
 }

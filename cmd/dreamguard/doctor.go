@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/dreamguard/dreamguard/internal/backend"
+	"github.com/dreamguard/dreamguard/internal/doctor"
+	"github.com/spf13/cobra"
+)
+
+// errBackendMissing is the outcome of asking for one backend that is not there.
+var errBackendMissing = errors.New("not available")
+
+func (a *app) doctorCommand() *cobra.Command {
+	var (
+		probe    string
+		encoders []string
+		asJSON   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Show what this build and this machine can compute with, and how fast",
+		Long: `Doctor prints which backends are available, why the others are not and what to do
+about it, how many training steps per second each takes on a small model (which
+takes a few seconds per backend), whether vector instructions are on, cores,
+memory, free disk, and whether the files of an encoder are complete.
+
+With --backend it looks at one backend only and exits with 1 if it is missing.`,
+		Example: `  dreamguard doctor
+  dreamguard doctor --backend xla:cpu && dreamguard run --backend xla:cpu --out runs/demo
+  dreamguard doctor --encoder models/all-MiniLM-L6-v2 --json`,
+		Args: args(cobra.NoArgs),
+	}
+	backendFlag(cmd, "look at this backend only and fail if it is missing")
+	cmd.Flags().StringArrayVar(&encoders, "encoder", nil, "folder of a transformer encoder whose files to check; may be repeated")
+	cmd.Flags().StringVar(&probe, "probe", "", "") // what doctor starts itself with, once per backend
+	if err := cmd.Flags().MarkHidden("probe"); err != nil {
+		panic(err) // the flag was defined a line above
+	}
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if probe != "" {
+			return a.printJSON(doctor.Here(cmd.Context(), probe))
+		}
+		name, err := backendName(cmd)
+		if err != nil {
+			return err
+		}
+		names := backend.Names
+		if name != "" {
+			names = []string{name}
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		r := doctor.Examine(cmd.Context(), doctor.Options{
+			Backends: names, Probe: doctor.Child(self, "doctor", "--probe"), Encoders: encoders,
+		})
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		if asJSON {
+			err = a.printJSON(r)
+		} else {
+			err = r.WriteText(a.stdout)
+		}
+		if err == nil && name != "" && !r.Backends[0].Available {
+			err = fmt.Errorf("backend %s is %w", name, errBackendMissing)
+		}
+		return err
+	}
+	return cmd
+}

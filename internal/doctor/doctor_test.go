@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dreamguard/dreamguard/internal/backend"
+	"github.com/dreamguard/dreamguard/train"
+)
+
+// childMode makes the test binary behave as a probed process.
+const childMode = "DOCTOR_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	switch mode := os.Getenv(childMode); mode {
+	case "":
+		os.Exit(m.Run())
+	case "here":
+		if err := json.NewEncoder(os.Stdout).Encode(Here(context.Background(), os.Args[len(os.Args)-1])); err != nil {
+			panic(err)
+		}
+	case "other":
+		fmt.Println(`{"name":"xla:tpu","available":true}`)
+	case "text":
+		fmt.Println("Go backend: parallelism set to 2")
+	case "abort":
+		fmt.Fprintln(os.Stderr, "I0000 starting\nF0000 Unknown flags in XLA_FLAGS: --xla_x\n*** Check failure stack trace: ***\n    @ 0x1234")
+		os.Exit(134)
+	case "signal":
+		fmt.Fprintln(os.Stderr, "SIGSEGV: segmentation violation\nPC=0x0 m=7 sigcode=1 addr=0x0\n\ngoroutine 1 gp=0x3378943ae1e0")
+		os.Exit(2)
+	case "hang":
+		time.Sleep(time.Minute)
+	default:
+		fmt.Fprintln(os.Stderr, "unknown mode", mode)
+		os.Exit(1)
+	}
+}
+
+func TestChild(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[string]string{
+		"other":  "instead of a report",
+		"text":   "instead of a report",
+		"abort":  "exit status 134: F0000 Unknown flags in XLA_FLAGS: --xla_x",
+		"signal": "exit status 2: SIGSEGV: segmentation violation",
+		"hang":   "did not answer",
+	} {
+		t.Setenv(childMode, mode)
+		ctx, cancel := context.Background(), func() {}
+		if mode == "hang" {
+			ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+		}
+		b := Child(self, "probe")(ctx, backend.Go)
+		cancel()
+		if b.Name != backend.Go || b.Available || b.Rate != nil || !strings.Contains(b.Reason, want) {
+			t.Errorf("%s: %+v, want a reason with %q", mode, b, want)
+		}
+	}
+	t.Setenv(childMode, "here")
+	if b := Child(self)(context.Background(), backend.Go); !b.Available || b.Rate == nil || !(b.Rate.StepsPerSecond > 0) {
+		t.Errorf("go: %+v", b)
+	}
+	if b := Child("/nowhere/dreamguard")(context.Background(), backend.Go); b.Available || !strings.Contains(b.Reason, "no such file") {
+		t.Errorf("no program: %+v", b)
+	}
+}
+
+func TestExamine(t *testing.T) {
+	t.Setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+	missing := filepath.Join(t.TempDir(), "none")
+	r := Examine(context.Background(), Options{
+		Backends: []string{backend.XLACUDA, backend.Go},
+		Probe: func(_ context.Context, name string) Backend {
+			if name == backend.Go {
+				return Backend{backend.Status{Name: name, Available: true, Description: "Go"}, &train.Rate{StepsPerSecond: 81, FirstSeconds: 0.1}}
+			}
+			return Backend{Status: backend.Status{Name: name, Reason: "no /dev/nvidia*"}}
+		},
+		Encoders: []string{missing},
+		Dir:      t.TempDir(),
+	})
+	if r.Cores < 1 || len(r.Backends) != 2 || r.Backends[0].Name != backend.XLACUDA || r.SIMD.On == (r.SIMD.Reason != "") {
+		t.Errorf("got %+v", r)
+	}
+	if r.Environment["XLA_FLAGS"] != "--xla_backend_optimization_level=0" {
+		t.Errorf("environment %v", r.Environment)
+	}
+	if runtime.GOOS == "linux" && (r.Memory == nil || r.Memory.Available > r.Memory.Total || r.Memory.Available <= 0 || r.Disk == nil || r.Disk.Free <= 0) {
+		t.Errorf("memory %+v, disk %+v", r.Memory, r.Disk)
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"XLA_FLAGS=--xla_backend_optimization_level=0\n", "xla:cuda  -        -           not available\n", "go        81       0.1 s       Go\n",
+		"xla:cuda: no /dev/nvidia*\n", "encoder " + missing + ": not usable: config.json: no such file or directory\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestSIMD(t *testing.T) {
+	for _, c := range []struct {
+		experiment, arch string
+		on               bool
+		reason           string
+	}{
+		{"simd", "amd64", true, ""},
+		{"greenteagc,simd", "amd64", true, ""},
+		{"", "amd64", false, "GOEXPERIMENT=simd"},
+		{"nosimd", "amd64", false, "GOEXPERIMENT=simd"},
+		{"", "arm64", false, "none for arm64"},
+	} {
+		if got := simd(c.experiment, c.arch); got.On != c.on || !strings.Contains(got.Reason, c.reason) {
+			t.Errorf("simd(%q, %s) = %+v", c.experiment, c.arch, got)
+		}
+	}
+}
+
+func TestExamineEncoder(t *testing.T) {
+	const config = `{"model_type": "bert", "hidden_size": 384}`
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  string // part of the reason; "" is usable
+	}{
+		{"complete", map[string]string{"config.json": config, "tokenizer.json": "{}", "model-00001-of-00002.safetensors": "12345", "model-00002-of-00002.safetensors": "123"}, ""},
+		{"empty", nil, "config.json: no such file"},
+		{"no tokenizer", map[string]string{"config.json": config, "model.safetensors": "1"}, "tokenizer.json: no such file"},
+		{"other weights", map[string]string{"config.json": config, "tokenizer.json": "{}", "pytorch_model.bin": "1"}, "no *.safetensors"},
+		{"broken", map[string]string{"config.json": `{"model_type": 3}`}, "config.json: json: cannot unmarshal number"},
+	} {
+		dir := t.TempDir()
+		for name, text := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := examineEncoder(dir)
+		if e.Usable != (c.want == "") || !strings.Contains(e.Reason, c.want) {
+			t.Errorf("%s: %+v, want %q", c.name, e, c.want)
+		}
+		if e.Usable && (e.Model != "bert" || e.Width != 384 || e.Weights != 8) {
+			t.Errorf("%s: %+v", c.name, e)
+		}
+	}
+}
