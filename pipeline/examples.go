@@ -50,7 +50,7 @@ func (r *Run) Embed(ctx context.Context) error {
 		defer task.Done()
 		for _, name := range trainingSets {
 			shown := 0
-			stats, err := c.Fill(ctx, enc, texts(sets[name]), func(done int) { task.Add(done - shown); shown = done })
+			stats, err := c.Fill(ctx, enc, cache.Seq(texts(sets[name])), cache.Options{Progress: func(done int) { task.Add(done - shown); shown = done }})
 			if err != nil {
 				return nil, err
 			}

@@ -58,7 +58,7 @@ type Cache struct {
 	mu      sync.RWMutex // guards what follows
 	segs    []*segment
 	known   map[string]bool // segments loaded, by name
-	index   map[Key]ref
+	index   index
 	closed  bool
 
 	// write is atomicfile.Write, except in tests of a full disk.
@@ -78,7 +78,7 @@ func Open(dir string, id embed.ID) (*Cache, error) {
 	if err := claim(dir, id); err != nil {
 		return nil, err
 	}
-	c := &Cache{dir: dir, id: id, known: map[string]bool{}, index: map[Key]ref{}, write: atomicfile.Write}
+	c := &Cache{dir: dir, id: id, known: map[string]bool{}, write: atomicfile.Write}
 	if err := c.refresh(); err != nil {
 		c.Close()
 		return nil, err
@@ -116,6 +116,13 @@ func claim(dir string, id embed.ID) error {
 		_ = atomicfile.Clean(dir)
 	}
 	return nil
+}
+
+// Identity returns the encoder that the cache in dir belongs to, without opening
+// its segments. Where there is no cache the error is fs.ErrNotExist.
+func Identity(dir string) (embed.ID, error) {
+	h, err := readHeader(filepath.Join(dir, headerName))
+	return h.Encoder, err
 }
 
 func readHeader(path string) (header, error) {
@@ -195,15 +202,24 @@ func (c *Cache) refresh() error {
 		seg := uint32(len(c.segs))
 		c.segs = append(c.segs, s)
 		c.known[name] = true
+		c.index.reserve(s.rows(), c.keyOf)
 		for row := range s.rows() {
 			k := s.key(row)
-			if _, ok := c.index[k]; !ok { // two processes may both have embedded it
-				c.index[k] = ref{seg, uint32(row)}
+			if _, ok := c.find(k); !ok { // two processes may both have embedded it
+				c.index.add(k, ref{seg, uint32(row)})
 			}
 		}
+		s.release()
 	}
 	return nil
 }
+
+// find looks a key up. The caller holds mu.
+func (c *Cache) find(k Key) (ref, bool) {
+	return c.index.find(k, func(r ref) bool { return c.keyOf(r) == k })
+}
+
+func (c *Cache) keyOf(r ref) Key { return c.segs[r.seg].key(int(r.row)) }
 
 // Get returns the vector of a text. It aliases read-only mapped memory: it must
 // not be written to, nor used after Close.
@@ -211,18 +227,18 @@ func (c *Cache) Get(text string) ([]float32, bool) {
 	k := KeyOf(text)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	r, ok := c.index[k]
+	r, ok := c.find(k)
 	if !ok {
 		return nil, false
 	}
 	return c.segs[r.seg].vector(int(r.row)), true
 }
 
-func (c *Cache) has(k Key) bool {
+// locate is find for those who do not hold mu.
+func (c *Cache) locate(k Key) (ref, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	_, ok := c.index[k]
-	return ok
+	return c.find(k)
 }
 
 // ID returns the encoder that the cache belongs to.
@@ -232,7 +248,7 @@ func (c *Cache) ID() embed.ID { return c.id }
 func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.index)
+	return c.index.n
 }
 
 // Segments returns the number of segment files in use.
@@ -252,6 +268,6 @@ func (c *Cache) Close() error {
 	for _, s := range c.segs {
 		errs = append(errs, s.close())
 	}
-	c.segs, c.known, c.index = nil, nil, nil
+	c.segs, c.known, c.index = nil, nil, index{}
 	return errors.Join(errs...)
 }

@@ -8,10 +8,12 @@ import (
 	"io"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -74,7 +76,7 @@ func open(t testing.TB, dir string, id embed.ID) *Cache {
 
 func fill(t testing.TB, c *Cache, enc embed.Encoder, texts iter.Seq[string]) Stats {
 	t.Helper()
-	stats, err := c.Fill(t.Context(), enc, texts, nil)
+	stats, err := c.Fill(t.Context(), enc, Seq(texts), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,14 +153,33 @@ func TestProgressCountsTexts(t *testing.T) {
 	enc := newFake(2)
 	c := open(t, t.TempDir(), enc.ID())
 	last := -1
-	_, err := c.Fill(t.Context(), enc, numbered(0, 3001), func(done int) {
+	progress := func(done int) {
 		if done < last {
 			t.Errorf("progress went from %d to %d", last, done)
 		}
 		last = done
-	})
-	if err != nil || last != 3001 {
-		t.Errorf("last progress %d, error %v", last, err)
+	}
+	fill(t, c, enc, numbered(0, 1000))
+	// 9000 new texts, each twice, far apart and within one window, and 1000 known.
+	texts := func(yield func(string) bool) {
+		for range 2 {
+			for text := range numbered(0, 10_000) {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
+	fresh, err := c.Count(t.Context(), Seq(texts), Shard{})
+	if err != nil || fresh != 18_000 {
+		t.Fatalf("%d fresh texts, error %v, want 18000", fresh, err)
+	}
+	stats, err := c.Fill(t.Context(), enc, Seq(texts), Options{Progress: progress})
+	if err != nil || last != fresh {
+		t.Errorf("last progress %d, want %d, error %v", last, fresh, err)
+	}
+	if want := (Stats{Texts: 20_000, Hits: 11_000, Embedded: 9000, Segments: 3}); stats != want {
+		t.Errorf("%+v, want %+v", stats, want)
 	}
 }
 
@@ -181,7 +202,7 @@ func TestAnotherEncoder(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Fill(t.Context(), other, numbered(0, 1), nil); !errors.Is(err, ErrEncoder) {
+	if _, err := c.Fill(t.Context(), other, Seq(numbered(0, 1)), Options{}); !errors.Is(err, ErrEncoder) {
 		t.Errorf("Fill with another encoder: %v", err)
 	}
 	if _, err := Open(t.TempDir(), embed.ID{}); err == nil {
@@ -300,7 +321,7 @@ func TestEncoderFailures(t *testing.T) {
 			dir, enc := t.TempDir(), newFake(2)
 			enc.hook = hook
 			c := open(t, dir, enc.ID())
-			stats, err := c.Fill(t.Context(), enc, numbered(0, 6000), nil)
+			stats, err := c.Fill(t.Context(), enc, Seq(numbered(0, 6000)), Options{})
 			if err == nil || !strings.Contains(err.Error(), enc.id.String()) {
 				t.Fatalf("error %v, want one that names the encoder", err)
 			}
@@ -317,6 +338,85 @@ func TestEncoderFailures(t *testing.T) {
 	}
 }
 
+// The sequence's error ends the Fill, which keeps what was read before it.
+func TestErrorOfTheSequence(t *testing.T) {
+	torn := errors.New("row 100 is torn")
+	enc := newFake(2)
+	c := open(t, t.TempDir(), enc.ID())
+	texts := func(yield func(string, error) bool) {
+		for text := range numbered(0, 99) {
+			if !yield(text, nil) {
+				return
+			}
+		}
+		yield("", torn)
+	}
+	stats, err := c.Fill(t.Context(), enc, texts, Options{})
+	if !errors.Is(err, torn) || stats.Embedded != 99 || c.Len() != 99 {
+		t.Errorf("%+v, %d vectors, error %v", stats, c.Len(), err)
+	}
+	if _, err := c.Count(t.Context(), texts, Shard{}); !errors.Is(err, torn) {
+		t.Errorf("Count: %v", err)
+	}
+}
+
+// The texts of one call have similar lengths, there are never too many of them,
+// and no text is asked for twice.
+func TestBatches(t *testing.T) {
+	enc := newFake(2)
+	var mu sync.Mutex
+	seen := map[string]int{}
+	calls := 0
+	enc.hook = func(texts []string, _ []float32, _ int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		calls++
+		short, long := len(texts[0]), 0
+		for _, text := range texts {
+			seen[text]++
+			short, long = min(short, len(text)), max(long, len(text))
+		}
+		if len(texts) > chunk || long > 2*max(short, 64) {
+			t.Errorf("%d texts of %d to %d bytes in one call", len(texts), short, long)
+		}
+		return nil
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var texts []string
+	for i := range 6000 {
+		texts = append(texts, fmt.Sprint(i%5000, strings.Repeat(" x", rng.IntN(1<<rng.IntN(11)))))
+	}
+	unique := map[string]bool{}
+	for _, text := range texts {
+		unique[text] = true
+	}
+	c := open(t, t.TempDir(), enc.ID())
+	stats := fill(t, c, enc, slices.Values(texts))
+	if stats.Embedded != len(unique) || len(seen) != len(unique) {
+		t.Errorf("%+v, %d texts encoded, want %d", stats, len(seen), len(unique))
+	}
+	for text, n := range seen {
+		if n != 1 {
+			t.Errorf("%.40q was encoded %d times", text, n)
+		}
+	}
+	if least := len(unique) / chunk; calls > 2*least {
+		t.Errorf("%d calls, %d would do if length did not matter", calls, least)
+	}
+	enc.hook = nil
+	check(t, c, enc, slices.Values(texts))
+}
+
+// Whatever the dims, the vectors of a window stay within its bound.
+func TestWideVectors(t *testing.T) {
+	enc := newFake(maxDims)
+	c := open(t, t.TempDir(), enc.ID())
+	if stats := fill(t, c, enc, numbered(0, 130)); stats.Segments != 3 {
+		t.Errorf("%+v, want segments of %d vectors", stats, chunk)
+	}
+	check(t, c, enc, numbered(0, 3))
+}
+
 func TestCancelKeepsWhatIsDone(t *testing.T) {
 	dir, enc := t.TempDir(), newFake(2)
 	c := open(t, dir, enc.ID())
@@ -327,7 +427,7 @@ func TestCancelKeepsWhatIsDone(t *testing.T) {
 		}
 		return nil
 	}
-	stats, err := c.Fill(ctx, enc, numbered(0, 100_000), nil)
+	stats, err := c.Fill(ctx, enc, Seq(numbered(0, 100_000)), Options{})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want context.Canceled", err)
 	}
@@ -350,7 +450,7 @@ func TestDiskFull(t *testing.T) {
 			return fill(&limited{w, 1000, full})
 		})
 	}
-	_, err := c.Fill(t.Context(), enc, numbered(0, 5*flushEvery), nil)
+	_, err := c.Fill(t.Context(), enc, Seq(numbered(0, 5*windowTexts)), Options{})
 	if !errors.Is(err, full) || !strings.Contains(err.Error(), "seg-") {
 		t.Fatalf("error %v, want the disk's, with the file's name", err)
 	}
@@ -361,8 +461,8 @@ func TestDiskFull(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, atomicfile.TempPrefix+"*")); len(left) > 0 {
 		t.Errorf("left behind %v", left)
 	}
-	fill(t, again, enc, numbered(0, 5*flushEvery))
-	check(t, again, enc, numbered(0, 5*flushEvery))
+	fill(t, again, enc, numbered(0, 5*windowTexts))
+	check(t, again, enc, numbered(0, 5*windowTexts))
 }
 
 // limited fails after n bytes.
@@ -401,7 +501,7 @@ func TestClose(t *testing.T) {
 	if _, ok := c.Get("text number 1"); ok {
 		t.Error("a closed cache still gives vectors")
 	}
-	if _, err := c.Fill(t.Context(), enc, numbered(0, 3), nil); err == nil {
+	if _, err := c.Fill(t.Context(), enc, Seq(numbered(0, 3)), Options{}); err == nil {
 		t.Error("a closed cache can be filled")
 	}
 }

@@ -7,7 +7,7 @@
 //		return err // another encoder's cache, a damaged segment, ...
 //	}
 //	defer c.Close()
-//	if _, err := c.Fill(ctx, enc, slices.Values(texts), nil); err != nil {
+//	if _, err := c.Fill(ctx, enc, cache.Seq(slices.Values(texts)), cache.Options{}); err != nil {
 //		return err // what was embedded so far is kept
 //	}
 //	v, ok := c.Get(texts[0]) // v aliases the mapped file

@@ -26,7 +26,7 @@ func Example() {
 	}
 	defer c.Close()
 	texts := []string{"read the report", "send it to ann", "read the report"}
-	stats, err := c.Fill(context.Background(), enc, slices.Values(texts), nil)
+	stats, err := c.Fill(context.Background(), enc, cache.Seq(slices.Values(texts)), cache.Options{})
 	fmt.Printf("%+v %v\n", stats, err)
 	v, ok := c.Get("send it to ann")
 	fmt.Println(len(v), ok)

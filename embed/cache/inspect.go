@@ -3,6 +3,7 @@ package cache
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dreamguard/dreamguard/embed"
 )
@@ -36,7 +37,7 @@ func Inspect(dir string) (Info, error) {
 		return Info{}, err
 	}
 	info := Info{Encoder: h.Encoder, Segments: []SegmentInfo{}}
-	texts := map[Key]bool{}
+	var texts []Key
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		si := SegmentInfo{Name: name}
@@ -49,7 +50,7 @@ func Inspect(dir string) (Info, error) {
 		} else {
 			si.Vectors = s.rows()
 			for row := range s.rows() {
-				texts[s.key(row)] = true
+				texts = append(texts, s.key(row))
 			}
 			if err := s.close(); err != nil {
 				return Info{}, err
@@ -59,6 +60,7 @@ func Inspect(dir string) (Info, error) {
 		info.Bytes += si.Bytes
 		info.Segments = append(info.Segments, si)
 	}
-	info.Texts = len(texts)
+	slices.SortFunc(texts, func(a, b Key) int { return slices.Compare(a[:], b[:]) })
+	info.Texts = len(slices.Compact(texts))
 	return info, nil
 }

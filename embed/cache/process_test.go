@@ -51,7 +51,7 @@ func child(spec string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Fill(context.Background(), enc, numbered(num[0], num[1]), nil); err != nil {
+	if _, err := c.Fill(context.Background(), enc, Seq(numbered(num[0], num[1])), Options{}); err != nil {
 		return err
 	}
 	return c.Close()
@@ -89,7 +89,7 @@ func TestTwoProcesses(t *testing.T) {
 // is filled up by the next run.
 func TestKill(t *testing.T) {
 	dir, enc := t.TempDir(), newFake(4)
-	const n = 5 * flushEvery
+	const n = 5 * windowTexts
 	for try := range 4 {
 		cmd := childCommand(t, dir, 0, n, 20)
 		out, err := cmd.StdoutPipe()

@@ -122,6 +122,11 @@ func (s *segment) vector(row int) []float32 {
 	return s.vectors[lo:hi:hi]
 }
 
+// release takes the segment's pages out of this process until they are used
+// again: checking a segment reads all of it, and a large cache would be counted
+// as this process's memory.
+func (s *segment) release() { releasePages(s.data) }
+
 func (s *segment) close() error {
 	if s.unmap == nil {
 		return nil
