@@ -322,7 +322,7 @@ func parity(t *testing.T, r *Run, set string, limit int) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Fill(t.Context(), enc, texts(ts), nil); err != nil {
+	if _, err := c.Fill(t.Context(), enc, cache.Seq(texts(ts)), cache.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := r.vocabulary()
