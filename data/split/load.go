@@ -260,6 +260,9 @@ func (l *loader) add(t *data.Trajectory) {
 			l.report.Dropped[sharesLocked] += n
 		}
 	}
+	if t.Dataset == asseSecurity {
+		describeASSE(t)
+	}
 	l.runs = append(l.runs, t)
 }
 
