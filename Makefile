@@ -23,7 +23,7 @@ help: ## list the targets
 
 build: ## build bin/dreamguard
 	@mkdir -p bin
-	$(GO) build -o $(BIN) ./cmd/dreamguard
+	$(GO) build -buildvcs=auto -o $(BIN) ./cmd/dreamguard
 
 demo: ## simulate, train, calibrate, evaluate and judge three runs
 	@begin=$$(date +%s); $(MAKE) --no-print-directory build && echo "build: $$(($$(date +%s) - begin)) s"
