@@ -102,7 +102,7 @@ func TestInspectCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Fill(t.Context(), enc, slices.Values([]string{"a", "b", "c"}), nil); err != nil {
+	if _, err := c.Fill(t.Context(), enc, cache.Seq(slices.Values([]string{"a", "b", "c"})), cache.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var info cache.Info
