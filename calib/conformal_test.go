@@ -33,22 +33,48 @@ type reference struct {
 		Logits, Targets, Weights []float64
 		T                        float64
 	}
+	Binomial []struct {
+		X, N     int
+		Level, P float64
+	}
+	HoeffdingBentkusUpper []struct {
+		Mean, C, Upper float64
+		N              int
+	} `json:"hoeffding_bentkus_upper"`
+	Weighted []struct {
+		Scores, Weights []float64
+		Top, Alpha, Q   float64
+	}
+	Rate []struct {
+		X, N      int
+		Level     float64
+		LogWealth float64 `json:"log_wealth"`
+	}
+	Suspects struct {
+		Scores, Z []float64
+	}
 }
 
 func load(t *testing.T) reference {
 	t.Helper()
-	b, err := os.ReadFile("testdata/reference.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var r reference
-	if err := json.Unmarshal(b, &r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Intervals) < 100 || len(r.Ranks) < 1000 || len(r.Need) == 0 || len(r.Temperatures) == 0 {
+	read(t, "testdata/reference.json", &r)
+	if len(r.Intervals) < 100 || len(r.Ranks) < 1000 || len(r.Need) == 0 || len(r.Temperatures) == 0 || len(r.Binomial) < 80 ||
+		len(r.HoeffdingBentkusUpper) < 40 || len(r.Weighted) == 0 || len(r.Rate) < 20 || len(r.Suspects.Z) == 0 {
 		t.Fatal("testdata/reference.json is incomplete")
 	}
 	return r
+}
+
+func read(t *testing.T, name string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestIntervalsAgainstSciPy(t *testing.T) {

@@ -24,15 +24,18 @@ type evidence struct {
 	spoiled    int  // units among them that may not be what they are taken for
 	byGroup    bool // errors are shares of a group, no whole numbers
 	confidence float64
+
+	weights, top float64 // weighted runs: the sum of the weights, and the largest of a live run; top 0 is no weights
 }
 
 // budget returns the errors among the n units that keep the level, a whole
-// number where units are runs; negative if not even none do. It is
+// number where units are runs without weights; negative if not even none do. It is
 //
 //	marginal, runs     floor(level (m+1)) - 1     split conformal
 //	marginal, groups   level (m+1) - 1            conformal risk control
 //	confident, runs    max x: P(Bin(m, level) <= x) <= 1-confidence
 //	confident, groups  the same by the Hoeffding-Bentkus bound
+//	weighted           level (sum of weights + top) - top
 //
 // with m = n - spoiled: at most budget of the m sound units lie above the
 // threshold, wherever the spoiled ones lie.
@@ -41,6 +44,8 @@ func (e evidence) budget(level *big.Rat) float64 {
 	switch {
 	case m <= 0:
 		return -1
+	case e.top > 0:
+		return toFloat(level)*(e.weights+e.top) - e.top
 	case e.confidence > 0 && e.byGroup:
 		return maxSum(m, toFloat(level), 1-e.confidence)
 	case e.confidence > 0:
