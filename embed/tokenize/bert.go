@@ -1,6 +1,9 @@
 package tokenize
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // bertNormalizer is BertNormalizer: clean_text, then handle_chinese_chars, then
 // canonical decomposition without marks (strip_accents), then lower case, in
@@ -68,12 +71,16 @@ func (n *bertNormalizer) appendNormalized(s *scratch, text string) {
 	buf := s.norm
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
-			i++
-			if c = n.ascii[c]; c != dropASCII {
-				if len(s.pending) > 0 {
-					buf = s.flush(buf)
+			if c = n.ascii[c]; c == dropASCII {
+				i++
+				continue
+			}
+			// As far as ASCII goes.
+			buf = slices.Grow(s.flush(buf), len(text)-i)
+			for ; i < len(text) && text[i] < utf8.RuneSelf; i++ {
+				if c := n.ascii[text[i]]; c != dropASCII {
+					buf = append(buf, c)
 				}
-				buf = append(buf, c)
 			}
 			continue
 		}

@@ -101,13 +101,7 @@ func (t *Tokenizer) parseBPE(f *fileJSON) (map[string]int32, error) {
 		b.merges[pair(left, right)] = merge{uint32(i), id}
 	}
 	if m.Ignore != nil && *m.Ignore {
-		b.whole = new(table)
-		b.whole.init(b.bytes)
-		for id, raw := range b.bytes {
-			if raw != "" {
-				b.whole.add(raw, int32(id))
-			}
-		}
+		b.whole = newTable(b.bytes)
 	}
 	t.bpe = b
 	return m.Vocab, nil
