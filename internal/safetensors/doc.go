@@ -16,6 +16,14 @@
 // ReadRaw and WriteRaw do the same for tensors of any dtype, such as tables of
 // int8, and leave the values as they lie in the file.
 //
-// Read and ReadRaw are meant for files that nobody vouches for: every size in the
-// header is checked against the bytes that are there before anything is allocated.
+// OpenFolder opens the weights of a Hugging Face folder, one file or many shards,
+// and reads one tensor at a time:
+//
+//	d, err := safetensors.OpenFolder("models/qwen3")
+//	defer d.Close()
+//	raw, err := d.Read("model.norm.weight")
+//	t, err := raw.Floats()
+//
+// All are meant for files that nobody vouches for: every size in a header is
+// checked against the bytes that are there before anything is allocated.
 package safetensors

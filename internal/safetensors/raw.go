@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
@@ -33,13 +34,35 @@ func ReadRaw(b []byte) ([]Raw, map[string]string, error) {
 		return nil, nil, fmt.Errorf("%w: %d bytes, not even a header length", ErrTruncated, len(b))
 	}
 	n := binary.LittleEndian.Uint64(b)
+	if err := checkHeader(n, int64(len(b))); err != nil {
+		return nil, nil, err
+	}
+	body := b[8+n:]
+	entries, meta, err := parseLayout(b[8:8+n], int64(len(body)))
+	if err != nil {
+		return nil, nil, err
+	}
+	raws := make([]Raw, len(entries))
+	for i, e := range entries {
+		raws[i] = Raw{Name: e.name, DType: e.dtype, Shape: e.shape, Bytes: body[e.begin:e.end:e.end]}
+	}
+	return raws, meta, nil
+}
+
+// checkHeader checks the header length n of a file of size bytes, 8 or more.
+func checkHeader(n uint64, size int64) error {
 	if n > MaxHeader {
-		return nil, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrHeaderSize, n, MaxHeader)
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrHeaderSize, n, MaxHeader)
 	}
-	if n > uint64(len(b)-8) {
-		return nil, nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrTruncated, n, len(b))
+	if n > uint64(size-8) {
+		return fmt.Errorf("%w: header of %d bytes in a file of %d", ErrTruncated, n, size)
 	}
-	header, body := b[8:8+n], b[8+n:]
+	return nil
+}
+
+// parseLayout returns the tensors in the order of their data, after a check that
+// together they cover the size bytes behind the header, each byte once.
+func parseLayout(header []byte, size int64) ([]entry, map[string]string, error) {
 	entries, meta, err := parseHeader(header)
 	if err != nil {
 		return nil, nil, err
@@ -47,29 +70,27 @@ func ReadRaw(b []byte) ([]Raw, map[string]string, error) {
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
-	raws := make([]Raw, len(entries))
 	at := 0
-	for i, e := range entries {
+	for _, e := range entries {
 		if e.begin != at || e.end < e.begin {
 			return nil, nil, fmt.Errorf("%w: tensor %.40q at [%d, %d), expected to start at %d", ErrOffsets, e.name, e.begin, e.end, at)
 		}
-		if e.end > len(body) {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q ends at %d of %d data bytes", ErrTruncated, e.name, e.end, len(body))
+		if int64(e.end) > size {
+			return nil, nil, fmt.Errorf("%w: tensor %.40q ends at %d of %d data bytes", ErrTruncated, e.name, e.end, size)
 		}
-		size, ok := widths[e.dtype]
+		width, ok := widths[e.dtype]
 		if !ok {
 			return nil, nil, fmt.Errorf("%w: tensor %.40q is %.20q", ErrDType, e.name, e.dtype)
 		}
-		if n, ok := product(e.shape); !ok || n > len(body)/size || n*size != e.end-e.begin {
+		if n, ok := product(e.shape); !ok || n != (e.end-e.begin)/width || n*width != e.end-e.begin {
 			return nil, nil, fmt.Errorf("%w: tensor %.40q has %d bytes", ErrShape, e.name, e.end-e.begin)
 		}
-		raws[i] = Raw{Name: e.name, DType: e.dtype, Shape: e.shape, Bytes: body[e.begin:e.end:e.end]}
 		at = e.end
 	}
-	if at != len(body) {
-		return nil, nil, fmt.Errorf("%w: %d bytes after the last tensor", ErrOffsets, len(body)-at)
+	if int64(at) != size {
+		return nil, nil, fmt.Errorf("%w: %d bytes after the last tensor", ErrOffsets, size-int64(at))
 	}
-	return raws, meta, nil
+	return entries, meta, nil
 }
 
 // Floats returns the values of an F32, F16 or BF16 tensor as float32; any other
@@ -81,6 +102,15 @@ func (r Raw) Floats() (Tensor, error) {
 		return Tensor{Name: r.Name, Shape: r.Shape, Data: decode(r.Bytes, r.DType)}, nil
 	}
 	return Tensor{}, fmt.Errorf("%w: tensor %.40q is %.20q, want F32, F16 or BF16", ErrDType, r.Name, r.DType)
+}
+
+// Raw returns the tensor as F32. Its bytes are a copy.
+func (t Tensor) Raw() Raw {
+	b := make([]byte, 0, 4*len(t.Data))
+	for _, x := range t.Data {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return Raw{Name: t.Name, DType: "F32", Shape: t.Shape, Bytes: b}
 }
 
 // WriteRaw writes tensors of any dtype, with meta as the header's metadata:

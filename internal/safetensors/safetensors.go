@@ -16,7 +16,7 @@ import (
 // implementation allows 100 MB, which no model of ours comes near.
 const MaxHeader = 8 << 20
 
-// Errors of [Read], [Write] and [Finite]. They come wrapped in a message that
+// Errors of this package. They come wrapped in a message that
 // names the tensor: test with errors.Is.
 var (
 	ErrTruncated  = errors.New("safetensors: file ends early")
@@ -28,6 +28,8 @@ var (
 	ErrShape      = errors.New("safetensors: shape does not fit the data")
 	ErrOffsets    = errors.New("safetensors: data offsets overlap, leave a gap or leave the file")
 	ErrNotFinite  = errors.New("safetensors: value is NaN or infinite")
+	ErrMissing    = errors.New("safetensors: no tensor named")
+	ErrIndex      = errors.New("safetensors: malformed index of shards")
 )
 
 // Tensor is a dense array of float32 in row-major order. The product of Shape is

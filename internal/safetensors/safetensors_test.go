@@ -257,6 +257,9 @@ func TestRaw(t *testing.T) {
 		{Name: "rows", DType: "I8", Shape: []int{2, 2}, Bytes: []byte{1, 255, 127, 129}},
 		{Name: "scale", DType: "F32", Shape: []int{2}, Bytes: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}},
 	}
+	if diff := cmp.Diff(in[3], Tensor{"scale", []int{2}, []float32{1, 2}}.Raw()); diff != "" {
+		t.Errorf("Raw (-want +got):\n%s", diff)
+	}
 	var one, two bytes.Buffer
 	if err := WriteRaw(&one, in, map[string]string{"k": "v"}); err != nil {
 		t.Fatal(err)
