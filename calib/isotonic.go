@@ -36,19 +36,20 @@ func FitIsotonic(x, y, weights []float64) (Isotonic, error) {
 	}
 	points := make([]weighted, len(x))
 	for i := range x {
-		points[i] = weighted{x[i], x[i], y[i], 1}
+		w := 1.0
 		if weights != nil {
-			points[i].w = weights[i]
+			w = weights[i]
 		}
-		if p := points[i]; !finite(p.lo) || !(p.y >= 0 && p.y <= 1) || !(p.w > 0) || !finite(p.w) {
-			return Isotonic{}, fmt.Errorf("%w: observation %d is (%v, %v) with weight %v: want a finite score, an outcome in [0, 1] and a weight above 0", ErrFit, i, p.lo, p.y, p.w)
+		if !finite(x[i]) || !(y[i] >= 0 && y[i] <= 1) || !(w > 0) || !finite(w) {
+			return Isotonic{}, fmt.Errorf("%w: observation %d is (%v, %v) with weight %v: want a finite score, an outcome in [0, 1] and a weight above 0", ErrFit, i, x[i], y[i], w)
 		}
+		points[i] = weighted{x[i], x[i], w * y[i], w}
 	}
 	var f Isotonic
 	for _, b := range pool(average(points)) {
-		f.X, f.Y = append(f.X, b.lo), append(f.Y, b.y)
+		f.X, f.Y = append(f.X, b.lo), append(f.Y, b.mean())
 		if b.hi > b.lo {
-			f.X, f.Y = append(f.X, b.hi), append(f.Y, b.y)
+			f.X, f.Y = append(f.X, b.hi), append(f.Y, b.mean())
 		}
 	}
 	return f, nil
@@ -72,16 +73,19 @@ func (f Isotonic) At(x float64) float64 {
 	return f.Y[i-1] + (f.Y[i]-f.Y[i-1])*(x-f.X[i-1])/(f.X[i]-f.X[i-1])
 }
 
-// weighted is a block of observations from lo to hi with mean y and weight w.
+// weighted is a block of observations from lo to hi: the weighted sum of their
+// outcomes, which is exact where outcomes are 0 and 1, and their weight.
 type weighted struct {
-	lo, hi, y, w float64
+	lo, hi, sum, w float64
 }
+
+func (b weighted) mean() float64 { return b.sum / b.w }
 
 // average sorts by x and merges equal x.
 func average(points []weighted) []weighted {
 	// Equal x in a fixed order, so that the sums do not depend on the caller's.
 	slices.SortFunc(points, func(a, b weighted) int {
-		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.y, b.y), cmp.Compare(a.w, b.w))
+		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.sum, b.sum), cmp.Compare(a.w, b.w))
 	})
 	out := points[:0]
 	for _, p := range points {
@@ -95,8 +99,7 @@ func average(points []weighted) []weighted {
 }
 
 func merge(a, b weighted) weighted {
-	w := a.w + b.w
-	return weighted{a.lo, b.hi, a.y + (b.y-a.y)*b.w/w, w}
+	return weighted{a.lo, b.hi, a.sum + b.sum, a.w + b.w}
 }
 
 // pool merges neighbouring blocks until the means rise strictly, in place.
@@ -104,7 +107,7 @@ func pool(points []weighted) []weighted {
 	n := 0
 	for _, p := range points {
 		points[n] = p
-		for n++; n > 1 && points[n-2].y >= points[n-1].y; n-- {
+		for n++; n > 1 && points[n-2].mean() >= points[n-1].mean(); n-- {
 			points[n-2] = merge(points[n-2], points[n-1])
 		}
 	}
@@ -131,7 +134,7 @@ func NewVennAbers(scores []float64, outcomes []bool) (*VennAbers, error) {
 		}
 		points[i] = weighted{s, s, 0, 1}
 		if outcomes[i] {
-			points[i].y = 1
+			points[i].sum = 1
 		}
 	}
 	return &VennAbers{average(points)}, nil
@@ -161,7 +164,7 @@ func (v *VennAbers) with(score, outcome float64) float64 {
 	points = append(append(points, p), v.points[i:]...)
 	for _, b := range pool(points) {
 		if b.lo <= score && score <= b.hi {
-			return b.y
+			return b.mean()
 		}
 	}
 	return outcome // not reached for a finite score

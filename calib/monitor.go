@@ -118,7 +118,7 @@ func (m *Monitor) Observe(risk float64) (p float64, err error) {
 // are left out.
 func (m *Monitor) Label(alerted bool) {
 	m.rate.Add(alerted)
-	if m.rate.Lower(m.watch.Delta) > m.watch.Level {
+	if m.rate.LogWealth(m.watch.Level) >= -math.Log(m.watch.Delta) { // Lower(Delta) >= Level
 		m.withdraw(TooOften)
 	}
 }
