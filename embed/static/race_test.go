@@ -1,0 +1,5 @@
+//go:build race
+
+package static_test
+
+func init() { raceEnabled = true }
