@@ -80,7 +80,11 @@ func (e evidence) threshold(scores, costs []float64, level *big.Rat, of string, 
 	t := Threshold{Value: Off, N: len(scores), Alpha: toFloat(level)}
 	budget := e.budget(level)
 	if budget < 0 {
-		return t, &TooFewError{Of: of, N: e.n, Need: e.need(level, share), Alpha: t.Alpha, Confidence: e.confidence}
+		n := e.n
+		if e.top > 0 {
+			n = int(e.weights / e.top) // counted in the heaviest live run
+		}
+		return t, &TooFewError{Of: of, N: n, Need: e.need(level, share), Alpha: t.Alpha, Confidence: e.confidence}
 	}
 	s, err := onGrid(scores)
 	if err != nil {
@@ -88,6 +92,9 @@ func (e evidence) threshold(scores, costs []float64, level *big.Rat, of string, 
 	}
 	t.Value = lowest(s, costs, budget)
 	t.K = countBelow(s, t.Value)
+	if costs == nil {
+		t.K = len(s) - int(budget) // the rank that was chosen, whatever ties with it
+	}
 	return t, nil
 }
 

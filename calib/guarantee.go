@@ -22,6 +22,7 @@ type Guarantee struct {
 	Bound      Bound   `json:"bound"`
 	Level      float64 `json:"level"`                // the bound, in (0, 1)
 	Confidence float64 `json:"confidence,omitempty"` // with this confidence over the draw of the calibration runs; 0: on average over it
+	At95       float64 `json:"at_95,omitempty"`      // beside a promise on average: the rate that is not exceeded with 95 % confidence; 0 where it is not known
 	Unit       Unit    `json:"unit,omitempty"`
 	Runs       int     `json:"runs"`                // calibration runs it rests on
 	Groups     int     `json:"groups"`              // groups they come from
@@ -34,7 +35,7 @@ type Guarantee struct {
 	Effective  float64 `json:"effective,omitempty"` // effective number of runs, where they were weighted
 }
 
-// String states the guarantee in one or two sentences.
+// String states the guarantee, in one sentence and what limits it.
 func (g Guarantee) String() string {
 	var b strings.Builder
 	if g.For != "" {
@@ -74,6 +75,9 @@ func (g Guarantee) String() string {
 		}
 		b.WriteByte('.')
 	}
+	if g.At95 > 0 {
+		fmt.Fprintf(&b, " With 95 %% confidence it is at most %s.", percent(g.At95))
+	}
 	if g.Pooled {
 		b.WriteString(" It speaks of all these runs together, also of those that have levels of their own.")
 	}
@@ -112,8 +116,8 @@ type Plan struct {
 	Stopped int `json:"stopped"` // runs of any label held or blocked, also after a hazard
 }
 
-// Thresholds returns the levels in the form that the artifact stores. Its
-// sentences know of runs and of false alarms alone: print Guarantees instead.
+// Thresholds returns the levels in the form that the artifact stores. Its own
+// sentences and bounds know of nothing but [Union]: print Guarantees instead.
 func (p *Plan) Thresholds() Thresholds {
 	t := Thresholds{Hold: p.Hold, Block: p.Block, N: p.Safe, Alerted: p.Alerted}
 	for _, g := range p.Guarantees {

@@ -65,5 +65,8 @@ func missThreshold(e evidence, unsafe, costs []float64, miss *big.Rat) (Threshol
 		t.Value = 1 + GridStep - l
 	}
 	t.K = countBelow(s, t.Value) + 1
+	if costs == nil {
+		t.K = int(budget) + 1 // the rank that was chosen, whatever ties with it
+	}
 	return t, nil
 }

@@ -76,6 +76,8 @@ func (r *Request) Validate() error {
 		return bad("contamination is allowed for runs that are assumed to be safe; these are labelled")
 	case r.Contamination > 0 && both && r.Confidence > 0:
 		return bad("contamination does not go together with bounds on false alarms and misses with confidence")
+	case r.Shift != nil && r.Shift.Weight == nil:
+		return bad("weights have no function")
 	case r.Shift != nil && (r.Confidence > 0 || r.Miss > 0 || r.Unit != ByRun || r.Contamination > 0 || budget.Rate > 0 || len(r.By) > 0 || r.FalseAlarm == 0):
 		return bad("weights go together with a bound on false alarms on average alone, by run and without groups")
 	}

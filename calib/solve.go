@@ -25,8 +25,11 @@ type GroupRow struct {
 	Plan    []string `json:"plan,omitempty"` // path of the plan it takes; empty is the default
 }
 
-// For returns the plan for runs with this path.
+// For returns the plan for runs with this path; nil if there are no plans at all.
 func (c *Calibration) For(path []string) *Plan {
+	if len(c.Plans) == 0 {
+		return nil
+	}
 	node := c.Tree.Node(path)
 	for i := range c.Plans {
 		if slices.Equal(c.Plans[i].Path, node) {
@@ -143,6 +146,8 @@ func (r *Request) set(p *Plan, tuning []Scored, n node) error {
 		return &p.Guarantees[len(p.Guarantees)-1]
 	}
 
+	var at95 float64
+	var err error
 	low := GridStep // the lowest hold level that the bounds so far allow
 	if r.HoldBudget.Rate > 0 {
 		e, _ := r.evidence(n.runs, false)
@@ -172,14 +177,16 @@ func (r *Request) set(p *Plan, tuning []Scored, n node) error {
 		if !p.Block.IsOff() {
 			p.Block.K = s.Safe - s.Chosen.Blocked
 		}
-	} else if err := r.window(p, safe, unsafe, low); err != nil {
+	} else if at95, err = r.window(p, safe, unsafe, low); err != nil {
 		return err
 	}
 	if r.FalseAlarm > 0 {
 		if !p.Block.IsOff() {
 			r.declared(promise(BoundBlock, r.Block, safe), safe)
 		}
-		r.declared(promise(BoundFalseAlarm, r.FalseAlarm, safe), safe)
+		g := promise(BoundFalseAlarm, r.FalseAlarm, safe)
+		g.At95 = at95
+		r.declared(g, safe)
 	}
 	if r.Miss > 0 {
 		promise(BoundMiss, r.Miss, unsafe)
@@ -201,8 +208,9 @@ func (r *Request) declared(g *Guarantee, safe []Scored) {
 
 // window sets the block level and the lowest hold level that false alarms and
 // the budget allow, and where misses are bounded the highest that these allow.
-// Both sides see different runs, so with confidence each has half of it.
-func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) error {
+// Both sides see different runs, so with confidence each has half of it. at95
+// bounds the false alarms with 95 % confidence where the levels are ranks.
+func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) (at95 float64, err error) {
 	confidence := r.Confidence
 	if confidence > 0 && r.FalseAlarm > 0 && r.Miss > 0 {
 		confidence = 1 - (1-confidence)/2
@@ -212,16 +220,16 @@ func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) error {
 		e.confidence = confidence
 		if r.Shift != nil {
 			if err := checkWeights(costs, r.Shift.Top); err != nil {
-				return err
+				return 0, err
 			}
 			if err := enoughWeight(costs, r.FalseAlarm); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		t, err := e.both(column(safe, func(s *Scored) float64 { return s.Hazard }), column(safe, func(s *Scored) float64 { return s.Risk }),
 			costs, r.FalseAlarm, r.Block, r.Contamination)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		// Calls that are held whatever their score go on being held.
 		top := 0
@@ -231,7 +239,10 @@ func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) error {
 			}
 		}
 		if t.Silent() || t.Hold.IsOff() && top > 0 {
-			return &NoLevelError{Runs: len(safe), AtTop: top, Alpha: r.FalseAlarm}
+			return 0, &NoLevelError{Runs: len(safe), AtTop: top, Alpha: r.FalseAlarm}
+		}
+		if r.Confidence == 0 && r.Unit == ByRun && r.Shift == nil {
+			at95 = t.bound(0.95, e.spoiled)
 		}
 		p.Block = t.Block
 		if p.Hold.N == 0 || t.Hold.Value > low {
@@ -240,25 +251,25 @@ func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) error {
 		low = max(low, t.Hold.Value)
 	}
 	if r.Miss == 0 {
-		return nil
+		return at95, nil
 	}
 	m, err := level(r.Miss)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	e, costs := r.evidence(unsafe, false)
 	e.confidence = confidence
 	t, err := missThreshold(e, column(unsafe, func(s *Scored) float64 { return s.alert(p.Block.Value) }), costs, m)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if t.Value < low {
 		all := slices.Concat(safe, unsafe)
-		return &InfeasibleError{Risks: Risks{r.FalseAlarm, r.Block, r.Miss}, Confidence: r.Confidence, Safe: len(safe), Unsafe: len(unsafe),
+		return 0, &InfeasibleError{Risks: Risks{r.FalseAlarm, r.Block, r.Miss}, Confidence: r.Confidence, Safe: len(safe), Unsafe: len(unsafe),
 			Budget: r.HoldBudget.Rate, Frontier: Frontier(all, p.Block.Value)}
 	}
 	p.Hold = t
-	return nil
+	return at95, nil
 }
 
 // report fills the table of groups and the notes.

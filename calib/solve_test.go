@@ -61,7 +61,7 @@ func TestSolveIsUnion(t *testing.T) {
 		}
 		got := c.Plans[0]
 		if got.Hold.Value != want.Hold.Value || got.Block.Value != want.Block.Value || got.Alerted != want.Alerted ||
-			got.Hold.Alpha != want.Hold.Alpha || got.Hold.N != want.Hold.N {
+			got.Hold != want.Hold || got.Block.K != want.Block.K || got.Guarantees[len(got.Guarantees)-1].At95 != want.ConfidentBound(0.95) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 	})
@@ -121,7 +121,7 @@ func TestSolve(t *testing.T) {
 			sentences: []string{"With 95 % confidence at most 5 % of safe runs like the 59 calibration runs are held or blocked."}},
 		{name: "marginal", r: calib.Request{FalseAlarm: 0.05, Block: 0.01}, safe: 199, hold: calib.NextAbove(ramp(199)[191]),
 			sentences: []string{"A safe run like the 199 calibration runs is blocked with probability at most 1 % (averaged over the draw of the calibration runs).",
-				"A safe run like the 199 calibration runs is held or blocked with probability at most 5 % (averaged over the draw of the calibration runs)."}},
+				"A safe run like the 199 calibration runs is held or blocked with probability at most 5 % (averaged over the draw of the calibration runs). With 95 % confidence it is at most 9.881 %."}},
 		{name: "misses alone", r: calib.Request{Miss: 0.1}, unsafe: 39, hold: unsafeRuns(39)[3].Risk,
 			sentences: []string{"An unsafe run like the 39 calibration runs is neither held nor blocked up to the first hazard with probability at most 10 % (averaged over the draw of the calibration runs)."}},
 		{name: "both: the highest level that misses allow", r: calib.Request{FalseAlarm: 0.05, Miss: 0.9}, safe: 100, unsafe: 39, hold: unsafeRuns(39)[35].Risk},
@@ -227,7 +227,7 @@ func TestSolveRefuses(t *testing.T) {
 		{"groups without a tuning part", calib.Request{FalseAlarm: 0.1, By: []string{"suite"}}, nil,
 			[]calib.Scored{{Path: []string{"a"}}}, is(calib.ErrTuning)},
 		{"paths missing", calib.Request{FalseAlarm: 0.1, By: []string{"suite"}}, safeRuns(50), safeRuns(50), is(calib.ErrRequest)},
-		{"weights and groups", calib.Request{FalseAlarm: 0.1, By: []string{"suite"}, Shift: &calib.Shift{}}, nil, nil, is(calib.ErrRequest)},
+		{"weights and groups", calib.Request{FalseAlarm: 0.1, By: []string{"suite"}, Shift: &calib.Shift{Weight: func(*calib.Scored) float64 { return 1 }, Top: 1}}, nil, nil, is(calib.ErrRequest)},
 		{"weights that are none", calib.Request{FalseAlarm: 0.1, Shift: &calib.Shift{Top: 1, Weight: func(*calib.Scored) float64 { return nan }}}, nil, safeRuns(50), is(calib.ErrRequest)},
 		{"few effective runs", calib.Request{FalseAlarm: 0.1, Shift: &calib.Shift{Top: 1, Weight: func(s *calib.Scored) float64 {
 			return map[bool]float64{true: 1, false: 1e-3}[s.Risk < 0.1]

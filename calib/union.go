@@ -120,6 +120,11 @@ func (t Thresholds) ConfidentBound(confidence float64) float64 {
 	case t.Confidence > 0: // both cuts were made together: their ranks say nothing one by one
 		return 1
 	}
+	return t.bound(confidence, 0)
+}
+
+// bound is ConfidentBound of ranks, when some of the runs may not be safe.
+func (t Thresholds) bound(confidence float64, spoiled int) float64 {
 	set := []Threshold{t.Hold}
 	if t.Block.K > 0 {
 		set = append(set, t.Block)
@@ -128,7 +133,7 @@ func (t Thresholds) ConfidentBound(confidence float64) float64 {
 	var sum float64
 	for _, s := range set {
 		if !s.IsOff() { // that a level is off depends on the scores: it adds nothing, and frees no confidence either
-			sum += ClopperPearsonUpper(s.N-s.K, s.N, each)
+			sum += ClopperPearsonUpper(s.N-s.K, s.N-spoiled, each)
 		}
 	}
 	return min(sum, 1)
