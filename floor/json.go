@@ -246,21 +246,8 @@ func (p *jsonParser) object() (*node, error) {
 		} else if done {
 			return n, nil
 		}
-		if p.i >= len(p.s) || p.s[p.i] != '"' {
-			return nil, p.fail("want a key in double quotes")
-		}
-		key, err := p.text()
+		key, err := p.member()
 		if err != nil {
-			return nil, err
-		}
-		if err := p.space(); err != nil {
-			return nil, err
-		}
-		if p.i >= len(p.s) || p.s[p.i] != ':' {
-			return nil, p.fail("want a colon after the key")
-		}
-		p.i++
-		if err := p.space(); err != nil {
 			return nil, err
 		}
 		v, err := p.value()
@@ -272,6 +259,25 @@ func (p *jsonParser) object() (*node, error) {
 		}
 		n.ents = append(n.ents, entry{key: key, val: v})
 	}
+}
+
+// member reads the key of a member of an object, and its colon.
+func (p *jsonParser) member() (string, error) {
+	if p.i >= len(p.s) || p.s[p.i] != '"' {
+		return "", p.fail("want a key in double quotes")
+	}
+	key, err := p.text()
+	if err != nil {
+		return "", err
+	}
+	if err := p.space(); err != nil {
+		return "", err
+	}
+	if p.i >= len(p.s) || p.s[p.i] != ':' {
+		return "", p.fail("want a colon after the key")
+	}
+	p.i++
+	return key, p.space()
 }
 
 // next goes to the next element of a list or object, or past its end.
