@@ -42,6 +42,7 @@ before each tool call of a language-model agent.
 		a.calibrateCommand(),
 		a.evalCommand(),
 		a.judgeCommand(),
+		a.floorCommand(),
 		a.inspectCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
