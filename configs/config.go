@@ -31,10 +31,65 @@ type Data struct {
 	Weights       map[string]float64 `yaml:"weights" json:"weights"`               // training weight per dataset; 1 where not named
 }
 
-// Encoder names the frozen encoder.
+// Encoder names the frozen encoder (docs/reference/encoders.md). What is not for
+// its kind is ignored.
 type Encoder struct {
-	Kind string `yaml:"kind" json:"kind"` // hash
-	Dims int    `yaml:"dims" json:"dims"` // vector length D
+	Kind        string      `yaml:"kind" json:"kind"`     // hash, static, transformer or remote
+	Dims        int         `yaml:"dims" json:"dims"`     // vector length D; 0 = what the encoder gives, which hash has no opinion on
+	Path        string      `yaml:"path" json:"path"`     // folder; static: with encoder.safetensors, "" for the table in this build; transformer: of a Hugging Face model. In a file relative to it
+	Prefix      string      `yaml:"prefix" json:"prefix"` // transformer, remote: put before every text, for example "query: "
+	Transformer Transformer `yaml:"transformer" json:"transformer"`
+	Remote      Remote      `yaml:"remote" json:"remote"`
+}
+
+// Transformer says what of a model is used.
+type Transformer struct {
+	Layer     int    `yaml:"layer" json:"layer"`           // output of the n-th block from 1; 0 = the last
+	Pooling   string `yaml:"pooling" json:"pooling"`       // mean, last or cls; "" = as the folder says
+	MaxTokens int    `yaml:"max_tokens" json:"max_tokens"` // longest sequence, special tokens included, longer texts go in windows; 0 = as the folder says
+	Overlap   int    `yaml:"overlap" json:"overlap"`       // tokens that neighbouring windows share; 0 = max_tokens / 8, -1 = none
+	Batch     int    `yaml:"batch" json:"batch"`           // sequences computed at a time; moves no vector
+}
+
+// Remote names an OpenAI-compatible embeddings server.
+type Remote struct {
+	URL               string  `yaml:"url" json:"url"`                                 // what comes before /embeddings, for example http://localhost:8000/v1
+	Model             string  `yaml:"model" json:"model"`                             // as the server calls it
+	KeyEnv            string  `yaml:"key_env" json:"key_env"`                         // name of the environment variable that holds the API key, "" for none
+	SendDims          bool    `yaml:"send_dims" json:"send_dims"`                     // ask the server for vectors of encoder.dims values, which few models can give
+	MaxBytes          int     `yaml:"max_bytes" json:"max_bytes"`                     // texts are clipped to so many bytes; 0 = as they are, some 6,000 at most
+	Base64            bool    `yaml:"base64" json:"base64"`                           // ask for base64: a third of the bytes, where the server can
+	Batch             int     `yaml:"batch" json:"batch"`                             // texts in one request
+	Concurrency       int     `yaml:"concurrency" json:"concurrency"`                 // requests at a time
+	RequestsPerMinute int     `yaml:"requests_per_minute" json:"requests_per_minute"` // 0 = no limit
+	Timeout           float64 `yaml:"timeout" json:"timeout"`                         // seconds per request
+	Retries           int     `yaml:"retries" json:"retries"`                         // further tries of a request that failed
+}
+
+// Inputs returns the settings that can move a vector, those that only say how fast
+// and with whose account it is computed left out. Of a folder and of a server only
+// the contents matter: their identity is known when they are opened.
+func (e Encoder) Inputs() Encoder {
+	out := Encoder{Kind: e.Kind, Dims: e.Dims}
+	switch e.Kind {
+	case "static":
+		out.Path = e.Path
+	case "transformer":
+		out.Path, out.Prefix, out.Transformer = e.Path, e.Prefix, e.Transformer
+		out.Transformer.Batch = 0
+	case "remote":
+		out.Prefix = e.Prefix
+		out.Remote = Remote{URL: e.Remote.URL, Model: e.Remote.Model, SendDims: e.Remote.SendDims, MaxBytes: e.Remote.MaxBytes}
+	}
+	return out
+}
+
+// Portable returns the configuration as it goes into an artifact: without the
+// folder, the address and the name of the key, which are of one machine. An
+// artifact must not be able to say which secret is sent where.
+func (c Config) Portable() Config {
+	c.Encoder.Path, c.Encoder.Remote.URL, c.Encoder.Remote.KeyEnv = "", "", ""
+	return c
 }
 
 // Model holds the sizes of DESIGN section 5.

@@ -57,16 +57,38 @@ func Load(nameOrPath string) (Config, error) {
 	return Parse(nameOrPath, src)
 }
 
-// Parse is [Load] for the content of a file; name is used in messages.
+// Parse is [Load] for the content of a file; name is its path, which is used in
+// messages and which paths in the content are relative to.
 func Parse(name string, src []byte) (Config, error) {
 	c, err := decodeOver(name, src, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
 	if err != nil {
+		return Config{}, err
+	}
+	if err := c.resolve(filepath.Dir(name)); err != nil {
 		return Config{}, err
 	}
 	if err := c.Validate(); err != nil {
 		return Config{}, inFile(name, err)
 	}
 	return c, nil
+}
+
+// resolve makes the paths in c absolute, those that are not taken from dir: a run
+// may be gone on with from another folder. No preset names a path.
+func (c *Config) resolve(dir string) error {
+	if c.Encoder.Path == "" {
+		return nil
+	}
+	path := c.Encoder.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("encoder.path: %w", err)
+	}
+	c.Encoder.Path = abs
+	return nil
 }
 
 // readFile reads at most one byte more than a configuration may have.

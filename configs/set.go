@@ -10,8 +10,9 @@ import (
 
 // Set changes one leaf, or one entry of a map: "train.stage1.steps=500",
 // "train.buckets=[6, 12]", "data.weights.openagentsafety=0.3". The value is
-// YAML; text needs no quotes. c is unchanged when there is an error, which is
-// an [*Error]. Call Validate after the last one.
+// YAML; text needs no quotes. A relative path starts at the working folder. c is
+// unchanged when there is an error, which is an [*Error]. Call Validate after the
+// last one.
 func (c *Config) Set(assignment string) error {
 	key, value, ok := strings.Cut(assignment, "=")
 	key = strings.TrimSpace(key)
@@ -46,7 +47,10 @@ func (c *Config) Set(assignment string) error {
 	case len(rest) > 0:
 		return &Error{Key: key, Reason: "unknown key: " + parent + " has no keys of its own"}
 	}
-	return assign(v, key, value)
+	if err := assign(v, key, value); err != nil {
+		return err
+	}
+	return c.resolve(".")
 }
 
 func assign(v reflect.Value, key, value string) error {

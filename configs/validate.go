@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/embed/remote/endpoint"
 	"github.com/dreamguard/dreamguard/internal/suggest"
 )
 
@@ -28,8 +29,7 @@ func (c *Config) Validate() error {
 	v.check(c.Name != "" && len(c.Name) <= 64 && !strings.ContainsAny(c.Name, "/\\\n"), "name", "want 1 to 64 characters without slashes, not %q", c.Name)
 	v.oneOf("backend", c.Backend, "go", "xla:cpu", "xla:cuda")
 	v.data(&c.Data)
-	v.oneOf("encoder.kind", c.Encoder.Kind, "hash")
-	v.int("encoder.dims", c.Encoder.Dims, 8, 4096)
+	v.encoder(&c.Encoder)
 	v.model(&c.Model)
 	v.train(&c.Train)
 	v.float("calibrate.alpha", c.Calib.Alpha, 0, 1, exclusive)
@@ -57,6 +57,42 @@ func (v *validator) data(d *Data) {
 		key := "data.weights." + name
 		v.oneOf(key, name, datasets...)
 		v.float(key, d.Weights[name], 0, 100, inclusive)
+	}
+}
+
+func (v *validator) encoder(e *Encoder) {
+	kinds := []string{"hash", "static", "transformer", "remote"}
+	v.oneOf("encoder.kind", e.Kind, kinds...)
+	if !slices.Contains(kinds, e.Kind) {
+		return
+	}
+	if e.Kind == "hash" {
+		v.int("encoder.dims", e.Dims, 8, 4096)
+		return
+	}
+	v.check(e.Dims == 0 || e.Dims >= 8 && e.Dims <= 4096, "encoder.dims", "want a whole number from 8 to 4096, or 0 for what the encoder gives, not %d", e.Dims)
+	v.check(len(e.Prefix) <= 1000, "encoder.prefix", "want at most 1000 bytes, not %d", len(e.Prefix))
+	switch t, r := e.Transformer, e.Remote; e.Kind {
+	case "transformer":
+		v.check(e.Path != "", "encoder.path", "name the folder of the model, with config.json, tokenizer.json and *.safetensors")
+		v.int("encoder.transformer.layer", t.Layer, 0, 1000)
+		v.check(slices.Contains([]string{"", "mean", "last", "cls"}, t.Pooling), "encoder.transformer.pooling", `want mean, last or cls, or "" for what the folder says, not %q`, t.Pooling)
+		v.check(t.MaxTokens == 0 || t.MaxTokens >= 8 && t.MaxTokens <= 1<<17, "encoder.transformer.max_tokens", "want a whole number from 8 to %d, or 0 for what the folder says, not %d", 1<<17, t.MaxTokens)
+		v.int("encoder.transformer.overlap", t.Overlap, -1, 1<<16)
+		v.check(t.MaxTokens == 0 || t.Overlap <= t.MaxTokens/2, "encoder.transformer.overlap", "want at most half of encoder.transformer.max_tokens (%d), not %d", t.MaxTokens, t.Overlap)
+		v.int("encoder.transformer.batch", t.Batch, 1, 4096)
+	case "remote":
+		err := endpoint.CheckURL(r.URL)
+		v.check(err == nil, "encoder.remote.url", "%v", err)
+		v.check(r.Model != "" && len(r.Model) <= 200, "encoder.remote.model", "name the model as the server does")
+		v.check(r.KeyEnv == "" || endpoint.ValidKeyEnv(r.KeyEnv), "encoder.remote.key_env", "want the name of an environment variable: never write the key itself into a file")
+		v.check(!r.SendDims || e.Dims != 0, "encoder.remote.send_dims", "needs encoder.dims, the length to ask for")
+		v.check(r.MaxBytes == 0 || r.MaxBytes >= 16 && r.MaxBytes <= 1<<20, "encoder.remote.max_bytes", "want a whole number from 16 to %d, or 0, not %d", 1<<20, r.MaxBytes)
+		v.int("encoder.remote.batch", r.Batch, 1, 2048)
+		v.int("encoder.remote.concurrency", r.Concurrency, 1, 256)
+		v.int("encoder.remote.requests_per_minute", r.RequestsPerMinute, 0, 1_000_000)
+		v.float("encoder.remote.timeout", r.Timeout, 0, 3600, aboveLow)
+		v.int("encoder.remote.retries", r.Retries, 0, 20)
 	}
 }
 

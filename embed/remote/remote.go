@@ -8,11 +8,11 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/dreamguard/dreamguard/embed"
+	"github.com/dreamguard/dreamguard/embed/remote/endpoint"
 )
 
 // Kind is the kind in the identity of a remote encoder.
@@ -66,41 +66,17 @@ type Options struct {
 // with a tool's name of up to 256 bytes, or a result.
 const defaultMaxBytes = embed.MaxText + 260
 
-// envName is a name that an environment variable can have in any shell.
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
-
-// ValidKeyEnv reports whether name can be that of an environment variable.
-func ValidKeyEnv(name string) bool { return envName.MatchString(name) }
-
-// CheckURL reports what is wrong with a base URL.
-func CheckURL(s string) error {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil: // its message repeats the URL, which may hold a password
-		return errors.New("is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("want an address such as https://api.openai.com/v1 or http://localhost:8000/v1")
-	case u.User != nil:
-		return errors.New("holds a user or a password: put an API key into an environment variable instead")
-	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("has a query or a fragment: want only what comes before /embeddings")
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/embeddings"):
-		return errors.New("leave /embeddings out: it is added")
-	}
-	return nil
-}
-
 func (o *Options) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %w", ErrOption, fmt.Errorf(format, args...))
 	}
-	if err := CheckURL(o.URL); err != nil {
+	if err := endpoint.CheckURL(o.URL); err != nil {
 		return bad("URL: %w", err)
 	}
 	switch {
 	case o.Model == "":
 		return bad("Model: name the model as the server does")
-	case o.KeyEnv != "" && !ValidKeyEnv(o.KeyEnv):
+	case o.KeyEnv != "" && !endpoint.ValidKeyEnv(o.KeyEnv):
 		return bad("KeyEnv: want the name of an environment variable, not the key itself")
 	case o.Dims < 0 || o.Dims > maxDims:
 		return bad("Dims: want 0 to %d, not %d", maxDims, o.Dims)
