@@ -37,7 +37,11 @@ func openXLA(name string) (be compute.Backend, err error) {
 	xla.EnableAutoInstall(false) // nothing is fetched behind the user's back
 	// By name, not by path: go-xla tells from the name what a device can share
 	// with the host.
-	be, err = compute.NewWithConfig(name)
+	config := name
+	if kind == "cuda" {
+		config += ",tf32=false" // products in full float32, as on the other backends
+	}
+	be, err = compute.NewWithConfig(config)
 	if err != nil {
 		return nil, unavailable(name, "plugin %s: %w", path, err)
 	}
