@@ -1,5 +1,6 @@
-// Package progress tells a person how far a long task is: a bar when the writer
-// is a terminal, else a plain line every few seconds, which is what a log wants.
+// Package progress tells a person how far a long task is, how fast it goes and
+// how long it will take: a bar when the writer is a terminal, else a plain line
+// every few seconds, which is what a log wants.
 //
 //	report := progress.New(os.Stderr, quiet)
 //	task := report.Start("embed", len(texts))
@@ -85,6 +86,7 @@ func (r *Reporter) Start(name string, total int) *Task {
 			progressbar.OptionSetWriter(r.w),
 			progressbar.OptionSetDescription(name),
 			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30),
@@ -116,7 +118,7 @@ func (t *Task) Add(n int) {
 		}
 	case !t.r.bars && t.r.now().Sub(t.last) >= interval:
 		t.last = t.r.now()
-		fmt.Fprintf(t.r.w, "%s: %s, %s\n", t.name, t.count(), t.elapsed())
+		fmt.Fprintf(t.r.w, "%s: %s, %s%s%s\n", t.name, t.count(), rounded(t.elapsed()), t.rate(), t.left())
 	}
 }
 
@@ -142,7 +144,7 @@ func (t *Task) Done() {
 	if t.n < t.total {
 		verb = "stopped"
 	}
-	fmt.Fprintf(t.r.w, "%s: %s, %s in %s\n", t.name, verb, t.count(), t.elapsed())
+	fmt.Fprintf(t.r.w, "%s: %s, %s in %s%s\n", t.name, verb, t.count(), rounded(t.elapsed()), t.rate())
 }
 
 func (t *Task) count() string {
@@ -152,8 +154,36 @@ func (t *Task) count() string {
 	return fmt.Sprintf("%d/%d", t.n, t.total)
 }
 
-func (t *Task) elapsed() time.Duration {
-	d := t.r.now().Sub(t.begun)
+func (t *Task) elapsed() time.Duration { return t.r.now().Sub(t.begun) }
+
+// rate is the mean number of units per second so far, as ", 12/s". A task of less
+// than a second has none.
+func (t *Task) rate() string {
+	d := t.elapsed()
+	if d < time.Second || t.n == 0 {
+		return ""
+	}
+	r := float64(t.n) / d.Seconds()
+	digits := 0
+	if r < 10 {
+		digits = 1
+	}
+	if r < 0.1 {
+		return fmt.Sprintf(", %.1f/min", 60*r)
+	}
+	return fmt.Sprintf(", %.*f/s", digits, r)
+}
+
+// left is the time that the rest takes at the mean rate, as ", 3m20s left".
+func (t *Task) left() string {
+	if t.n == 0 || t.n >= t.total {
+		return ""
+	}
+	d := time.Duration(float64(t.elapsed()) / float64(t.n) * float64(t.total-t.n))
+	return fmt.Sprintf(", %s left", max(d.Round(time.Second), time.Second))
+}
+
+func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond)
 	}

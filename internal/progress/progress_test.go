@@ -31,7 +31,7 @@ func TestPlainLines(t *testing.T) {
 	task.Done()
 	task.Done()
 	task.Add(1)
-	want := "embed: 3/10, 6s\nembed: 6/10, 12s\nembed: 9/10, 18s\nembed: done, 10/10 in 20s\n"
+	want := "embed: 3/10, 6s, 0.5/s, 14s left\nembed: 6/10, 12s, 0.5/s, 8s left\nembed: 9/10, 18s, 0.5/s, 2s left\nembed: done, 10/10 in 20s, 0.5/s\n"
 	if out.String() != want {
 		t.Errorf("wrote %q, want %q", out.String(), want)
 	}
@@ -47,9 +47,35 @@ func TestUnfinishedAndUnknown(t *testing.T) {
 	open := r.Start("read", 0)
 	open.Add(7)
 	open.Done()
-	want := "train: stopped, 4/10 in 1.2s\nread: done, 7 in 0s\n"
+	want := "train: stopped, 4/10 in 1.2s, 3.2/s\nread: done, 7 in 0s\n"
 	if out.String() != want {
 		t.Errorf("wrote %q, want %q", out.String(), want)
+	}
+}
+
+// The rate and the time left read well from slow to fast.
+func TestRateAndTimeLeft(t *testing.T) {
+	var out bytes.Buffer
+	r, c := plain(&out)
+	for _, tt := range []struct {
+		total, n int
+		after    time.Duration
+		want     string
+	}{
+		{0, 70, 7 * time.Second, "x: 70, 7s, 10/s\n"},
+		{1_000_000, 400_000, 20 * time.Second, "x: 400000/1000000, 20s, 20000/s, 30s left\n"},
+		{100, 1, time.Minute, "x: 1/100, 1m0s, 1.0/min, 1h39m0s left\n"},
+		{10, 12, time.Minute, "x: 12/10, 1m0s, 0.2/s\n"}, // more than announced
+		{1001, 1000, 6 * time.Second, "x: 1000/1001, 6s, 167/s, 1s left\n"},
+		{10, 0, time.Minute, "x: 0/10, 1m0s\n"},
+	} {
+		out.Reset()
+		task := r.Start("x", tt.total)
+		c.t = c.t.Add(tt.after)
+		task.Add(tt.n)
+		if out.String() != tt.want {
+			t.Errorf("wrote %q, want %q", out.String(), tt.want)
+		}
 	}
 }
 
