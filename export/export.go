@@ -12,6 +12,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/features"
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
@@ -27,6 +28,7 @@ type Input struct {
 	UniformMix float64
 	Latent     string               // artifact.Probabilities or artifact.Mode
 	Encoder    embed.ID             // the encoder trained with
+	Table      []byte               // encoder.safetensors of a static encoder; nil: the artifact names the encoder by digest only
 	Vocabulary *features.Vocabulary // the token weights trained with
 	Seed       uint64
 	Data       map[string]artifact.Fingerprint // set name -> what was read
@@ -85,17 +87,28 @@ func (in *Input) files() (map[string][]byte, string, error) {
 		Config:     config,
 		Tool:       in.Tool,
 	}
+	files := map[string][]byte{
+		artifact.ModelFile:    model,
+		artifact.FeaturesFile: vocabulary,
+		artifact.CardFile:     []byte(unmeasured),
+	}
+	if in.Table != nil {
+		enc, err := static.Parse(in.Table)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", artifact.EncoderFile, err)
+		}
+		if enc.ID() != in.Encoder {
+			return nil, "", fmt.Errorf("%s is the table of %v (%.12s), the model was trained with %v (%.12s)", artifact.EncoderFile, enc.ID(), enc.ID().Digest, in.Encoder, in.Encoder.Digest)
+		}
+		files[artifact.EncoderFile] = in.Table
+		m.Files[artifact.EncoderFile] = artifact.Sum(in.Table)
+	}
 	manifest, err := m.Marshal()
 	if err != nil {
 		return nil, "", err
 	}
-	digest := artifact.Sum(manifest)
-	return map[string][]byte{
-		artifact.ManifestFile: manifest,
-		artifact.ModelFile:    model,
-		artifact.FeaturesFile: vocabulary,
-		artifact.CardFile:     []byte(unmeasured),
-	}, digest, nil
+	files[artifact.ManifestFile] = manifest
+	return files, artifact.Sum(manifest), nil
 }
 
 // unmeasured is the model card until [WriteCard] replaces it.

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/embed/hash"
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/export"
 	"github.com/dreamguard/dreamguard/guard"
@@ -138,6 +140,64 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// table returns a static encoder of d dimensions.
+func table(t *testing.T, d int) *static.Encoder {
+	t.Helper()
+	x := &static.Table{
+		Manifest: static.Manifest{Name: "test", Dims: d, Tokens: 2},
+		Tokens:   []string{"[UNK]", "invoice"},
+		Rows:     make([]int8, 2*d),
+		Scale:    []float32{1, 1},
+	}
+	x.Rows[d] = 1
+	var file bytes.Buffer
+	if err := x.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	enc, err := static.Parse(file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enc
+}
+
+// A static encoder travels with the model, or is named by its digest.
+func TestWriteStaticEncoder(t *testing.T) {
+	enc := table(t, input(1).Dims.D)
+	dir := filepath.Join(t.TempDir(), "artifact")
+	write := func(in export.Input) {
+		t.Helper()
+		digest, err := export.Write(dir, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := export.WriteCalibration(dir, calibration(digest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := input(1)
+	in.Encoder, in.Table = enc.ID(), enc.File()
+	write(in)
+	if folder(t, dir)[artifact.EncoderFile] != string(enc.File()) {
+		t.Error("the table is not in the artifact")
+	}
+	if _, err := guard.Open(dir); err != nil {
+		t.Errorf("with its table: %v", err)
+	}
+
+	in.Table = nil
+	write(in)
+	if _, there := folder(t, dir)[artifact.EncoderFile]; there {
+		t.Error("the table of the replaced artifact is still there")
+	}
+	if _, err := guard.Open(dir); !errors.Is(err, guard.ErrEncoderRequired) {
+		t.Errorf("without its table: %v", err)
+	}
+	if _, err := guard.Open(dir, guard.WithEncoder(enc)); err != nil {
+		t.Errorf("with the encoder: %v", err)
+	}
+}
+
 // After a refusal the folder is what it was, and nothing lies beside it.
 func TestWriteRefuses(t *testing.T) {
 	tests := []struct {
@@ -154,6 +214,8 @@ func TestWriteRefuses(t *testing.T) {
 		{"shape", func(in *export.Input) { in.Dims.H++ }, artifact.ErrTensorShape},
 		{"latent", func(in *export.Input) { in.Latent = "" }, artifact.ErrManifest},
 		{"encoder", func(in *export.Input) { in.Encoder = hash.New(9).ID() }, artifact.ErrManifest},
+		{"table of another encoder", func(in *export.Input) { in.Table = table(t, in.Dims.D).File() }, nil},
+		{"not a table", func(in *export.Input) { in.Table = []byte("{}") }, safetensors.ErrTruncated},
 		{"features", func(in *export.Input) { in.Dims.F-- }, nil},
 		{"vocabulary", func(in *export.Input) { in.Vocabulary = nil }, nil},
 		{"config", func(in *export.Input) { in.Config = func() {} }, nil},

@@ -10,6 +10,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/embed/hash"
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 )
 
@@ -33,6 +34,7 @@ type Option func(*options)
 
 type options struct {
 	encoder     embed.Encoder
+	tables      fs.FS
 	calibration []byte
 	layers      []Layer
 	scoresOnly  bool
@@ -45,8 +47,15 @@ type options struct {
 const DefaultMaxRefusals = 10
 
 // WithEncoder supplies the text encoder, which must have the identity that the
-// artifact names. Artifacts of kind hash do not need it.
+// artifact names. An artifact whose encoder is of kind hash does not need it, nor
+// does one of kind static that carries its table.
 func WithEncoder(e embed.Encoder) Option { return func(o *options) { o.encoder = e } }
+
+// WithEncoderFS says where the table of a static encoder is found when the
+// artifact names it by digest and does not carry it: as encoder.safetensors in
+// fsys, for example shipped.FS of package checkpoints/shipped. It does nothing
+// for other artifacts.
+func WithEncoderFS(fsys fs.FS) Option { return func(o *options) { o.tables = fsys } }
 
 // WithCalibration uses the given calibration.json instead of the artifact's own,
 // for example that of one deployment. It must belong to the model.
@@ -137,7 +146,7 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 	if err := m.useFeatures(a); err != nil {
 		return nil, err
 	}
-	if err := m.useEncoder(); err != nil {
+	if err := m.useEncoder(a.Encoder); err != nil {
 		return nil, err
 	}
 	b, err := json.Marshal(m.fusion)
@@ -185,19 +194,44 @@ func (m *Model) useFeatures(a *artifact.Artifact) error {
 	return nil
 }
 
-func (m *Model) useEncoder() error {
+func (m *Model) useEncoder(table []byte) error {
 	want := m.manifest.Encoder
 	m.encoder = m.opts.encoder
 	if m.encoder == nil {
-		if want.Kind != "hash" || !hash.Valid(want.Dims) {
-			return fmt.Errorf("%w %v: pass it with guard.WithEncoder", ErrEncoderRequired, want)
+		var err error
+		if m.encoder, err = m.ownEncoder(table); err != nil {
+			return err
 		}
-		m.encoder = hash.New(want.Dims)
 	}
 	if have := m.encoder.ID(); have != want {
 		return fmt.Errorf("%w: the model was trained with %v (%.12s), this is %v (%.12s): use that encoder or train again", ErrEncoder, want, want.Digest, have, have.Digest)
 	}
 	return nil
+}
+
+// ownEncoder makes the encoder that the manifest names, if the artifact and the
+// options have what it takes.
+func (m *Model) ownEncoder(table []byte) (embed.Encoder, error) {
+	want := m.manifest.Encoder
+	switch {
+	case want.Kind == "hash" && hash.Valid(want.Dims):
+		return hash.New(want.Dims), nil
+	case want.Kind == artifact.StaticEncoder && table != nil:
+		e, err := static.Parse(table)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", artifact.EncoderFile, ErrEncoder, err)
+		}
+		return e, nil
+	case want.Kind == artifact.StaticEncoder && m.opts.tables != nil:
+		e, err := static.Open(m.opts.tables)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEncoder, err)
+		}
+		return e, nil
+	case want.Kind == artifact.StaticEncoder:
+		return nil, fmt.Errorf("%w %v (%.12s): the artifact does not carry its table: pass guard.WithEncoderFS(shipped.FS) if it is the shipped one, or guard.WithEncoder", ErrEncoderRequired, want, want.Digest)
+	}
+	return nil, fmt.Errorf("%w %v: pass it with guard.WithEncoder", ErrEncoderRequired, want)
 }
 
 // Manifest says what the model is. Its maps are shared: do not change them.

@@ -31,6 +31,7 @@ var ErrLength = errors.New("static: dst does not hold one vector per text")
 // concurrent use.
 type Encoder struct {
 	id    embed.ID
+	file  []byte
 	table *Table
 	words *tokenize.Tokenizer
 	pool  sync.Pool // of *scratch
@@ -94,6 +95,7 @@ func Parse(b []byte) (*Encoder, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "dreamguard embed/static version %d %x", Version, file))
 	return &Encoder{
 		id:    embed.ID{Kind: "static", Name: t.Manifest.Name, Dims: t.Manifest.Dims, Digest: hex.EncodeToString(sum[:])},
+		file:  b,
 		table: t,
 		words: words,
 		pool: sync.Pool{New: func() any {
@@ -105,6 +107,10 @@ func Parse(b []byte) (*Encoder, error) {
 // ID returns the encoder's identity. Its digest covers [Version] and every byte
 // of the file.
 func (e *Encoder) ID() embed.ID { return e.id }
+
+// File returns the bytes that the encoder was made of, for a copy to lie beside a
+// model. They are shared: do not change them.
+func (e *Encoder) File() []byte { return e.file }
 
 // Table is what the encoder runs on. It is shared: do not change it.
 func (e *Encoder) Table() *Table { return e.table }

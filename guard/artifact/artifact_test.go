@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,6 +168,8 @@ func TestOpenRefusesText(t *testing.T) {
 		{"one class", replace(artifact.ManifestFile, `"classes": 2`, `"classes": 1`), artifact.ErrManifest},
 		{"latent", replace(artifact.ManifestFile, `"latent": "probabilities"`, `"latent": "sampled"`), artifact.ErrManifest},
 		{"mix", replace(artifact.ManifestFile, `"uniform_mix": 0.01`, `"uniform_mix": 1`), artifact.ErrManifest},
+		{"table of an encoder that has none", replace(artifact.ManifestFile, `"features.json":`, `"encoder.safetensors": "`+artifact.Sum(nil)+`",
+    "features.json":`), artifact.ErrManifest},
 		{"encoder size", replace(artifact.ManifestFile, `"encoder": 4`, `"encoder": 5`), artifact.ErrManifest},
 		{"path outside", replace(artifact.ManifestFile, `"features.json":`, `"../features.json":`), artifact.ErrPath},
 		{"rooted path", replace(artifact.ManifestFile, `"features.json":`, `"/etc/passwd":`), artifact.ErrPath},
@@ -198,6 +201,64 @@ func TestOpenRefusesText(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// withTable is an artifact of a static encoder that carries its table.
+func withTable(t testing.TB, table []byte) fstest.MapFS {
+	files := build(t, tensors(), func(m *artifact.Manifest) {
+		m.Encoder.Kind = artifact.StaticEncoder
+		m.Files[artifact.EncoderFile] = artifact.Sum(table)
+	}, nil)
+	files[artifact.EncoderFile] = &fstest.MapFile{Data: table}
+	return files
+}
+
+// held is a file system whose files can be used in place.
+type held struct{ fstest.MapFS }
+
+type heldFile struct {
+	fs.File
+	b []byte
+}
+
+func (h held) Open(name string) (fs.File, error) {
+	f, err := h.MapFS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return heldFile{f, h.MapFS[name].Data}, nil
+}
+
+func (h heldFile) Bytes() []byte { return h.b }
+
+func TestOpenTable(t *testing.T) {
+	table := []byte("package artifact does not look inside")
+	files := withTable(t, table)
+	a, err := artifact.OpenFS(files)
+	if err != nil || !bytes.Equal(a.Encoder, table) || &a.Encoder[0] == &table[0] {
+		t.Errorf("read: %q, %v", a.Encoder, err)
+	}
+	if a, err = artifact.OpenFS(held{files}); err != nil || &a.Encoder[0] != &table[0] {
+		t.Errorf("in place: %v", err)
+	}
+	files[artifact.EncoderFile].Data = []byte("other")
+	for name, fsys := range map[string]fs.FS{"read": files, "in place": held{files}} {
+		if _, err := artifact.OpenFS(fsys); !errors.Is(err, artifact.ErrDigest) {
+			t.Errorf("%s: another table: %v", name, err)
+		}
+	}
+	delete(files, artifact.EncoderFile)
+	if _, err := artifact.OpenFS(files); !errors.Is(err, artifact.ErrMissing) {
+		t.Errorf("a listed table that is not there: %v", err)
+	}
+	// By reference: the manifest does not list it.
+	files = build(t, tensors(), func(m *artifact.Manifest) { m.Encoder.Kind = artifact.StaticEncoder }, nil)
+	if a, err := artifact.OpenFS(files); err != nil || a.Encoder != nil {
+		t.Errorf("by reference: %v", err)
+	}
+	if _, err := artifact.OpenFS(held{fstest.MapFS{artifact.ManifestFile: {Data: make([]byte, 2<<20)}}}); !errors.Is(err, artifact.ErrTooLarge) {
+		t.Errorf("in place, too large: %v", err)
 	}
 }
 

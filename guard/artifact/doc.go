@@ -10,6 +10,7 @@
 //	manifest.json       what the model is, and the sha256 of the files below
 //	model.safetensors   the tensors of docs/reference/model.md, see Tensors
 //	features.json       the token weights of the call features
+//	encoder.safetensors the table of a static encoder, unless the manifest's digest has to do
 //	calibration.json    fusion and thresholds; missing until calibrated
 //	README.md           the model card; never read
 //

@@ -24,10 +24,13 @@ const (
 	ManifestFile    = "manifest.json"
 	ModelFile       = "model.safetensors"
 	FeaturesFile    = "features.json"
-	EncoderFile     = "encoder.safetensors" // of an encoder that has a table
+	EncoderFile     = "encoder.safetensors" // table of a static encoder; left out where the digest in the manifest has to do
 	CalibrationFile = "calibration.json"
 	CardFile        = "README.md"
 )
+
+// StaticEncoder is the kind of encoder whose table an artifact may carry.
+const StaticEncoder = "static"
 
 // Values of Manifest.Latent: what z is at run time.
 const (
@@ -108,6 +111,8 @@ func (m *Manifest) Validate() error {
 		return bad("latent is %.20q: want %s or %s", m.Latent, Probabilities, Mode)
 	case m.Encoder.Kind == "" || !isDigest(m.Encoder.Digest):
 		return bad("encoder is not identified by kind and digest")
+	case m.Files[EncoderFile] != "" && m.Encoder.Kind != StaticEncoder:
+		return bad("files lists %s, which an encoder of kind %.20q does not have", EncoderFile, m.Encoder.Kind)
 	case m.Encoder.Dims != m.Dims.D:
 		return bad("encoder.dims is %d but dims.encoder is %d", m.Encoder.Dims, m.Dims.D)
 	case m.Features.Version < 1 || !isDigest(m.Features.Digest):

@@ -25,7 +25,7 @@ type Artifact struct {
 	Digest      string // the model digest
 	Tensors     map[string]safetensors.Tensor
 	Features    []byte       // features.json; package features parses it
-	Encoder     []byte       // encoder.safetensors; nil if the artifact has none
+	Encoder     []byte       // encoder.safetensors; nil if the artifact has none; package embed/static parses it
 	Calibration *Calibration // nil if not calibrated
 }
 
@@ -196,6 +196,13 @@ func (d folder) file(name string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() // read only
+	// Files embedded in the program (checkpoints/shipped) are used in place.
+	if held, ok := f.(interface{ Bytes() []byte }); ok {
+		if b := held.Bytes(); int64(len(b)) <= max {
+			return b, nil
+		}
+		return nil, fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, max)
+	}
 	// One byte more than was announced shows a file that grows meanwhile.
 	b := make([]byte, info.Size()+1)
 	n, err := io.ReadFull(f, b)
