@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/export"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/train"
@@ -32,6 +33,16 @@ func (r *Run) Export(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		out := []string{
+			filepath.Join("artifact", artifact.ManifestFile),
+			filepath.Join("artifact", artifact.ModelFile),
+			filepath.Join("artifact", artifact.FeaturesFile),
+		}
+		var table []byte
+		if s, ok := enc.(*static.Encoder); ok {
+			table = s.File()
+			out = append(out, filepath.Join("artifact", artifact.EncoderFile))
+		}
 		m := w.Model
 		if _, err := export.Write(r.path("artifact"), export.Input{
 			Weights:    w.Tensors(),
@@ -39,6 +50,7 @@ func (r *Run) Export(ctx context.Context) error {
 			UniformMix: m.UniformMix,
 			Latent:     m.Latent,
 			Encoder:    enc.ID(),
+			Table:      table,
 			Vocabulary: v,
 			Seed:       r.Config.Seed,
 			Data:       fingerprints,
@@ -47,11 +59,7 @@ func (r *Run) Export(ctx context.Context) error {
 		}); err != nil {
 			return nil, err
 		}
-		return []string{
-			filepath.Join("artifact", artifact.ManifestFile),
-			filepath.Join("artifact", artifact.ModelFile),
-			filepath.Join("artifact", artifact.FeaturesFile),
-		}, nil
+		return out, nil
 	})
 }
 
