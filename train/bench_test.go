@@ -3,40 +3,53 @@ package train
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/dreamguard/dreamguard/configs"
-	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/backend"
 )
 
-// benchConfig is the size of preset protocol-p1.
-func benchConfig() (configs.Config, Dims) {
-	c := testConfig()
-	c.Model = configs.Model{Hidden: 256, Factors: 16, Classes: 16, Adapter: 256, HeadHidden: 128, UniformMix: 0.01, Latent: "probabilities"}
-	c.Train.Batch, c.Train.MaxSteps, c.Train.Buckets = 8, 12, []int{12}
-	return c, Dims{D: 256, F: 90}
+// BenchmarkStep trains the models of two presets on every backend that is there
+// (docs/how-to/accelerators.md), on runs of the longest length:
+//
+//	GOEXPERIMENT=simd go test -tags xla -run '^$' -bench Step ./train
+func BenchmarkStep(b *testing.B) {
+	for _, preset := range []string{"protocol-p1", "paper"} {
+		for _, name := range backend.Names {
+			for _, st := range []stage{1, 2} {
+				b.Run(fmt.Sprintf("%s/%s/stage%d", preset, name, st), func(b *testing.B) { benchmarkStep(b, preset, name, st) })
+			}
+		}
+	}
 }
 
-func BenchmarkStep(b *testing.B) {
-	for _, st := range []stage{1, 2} {
-		b.Run(fmt.Sprintf("stage%d", st), func(b *testing.B) {
-			cfg, dims := benchConfig()
-			xs := testExamples(32, dims, func(x *Example) { x.Label, x.Hazard = data.Safe, -1 }, 12)
-			f, err := newFitter(cfg, dims, xs, nil, Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := f.begin(st); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := f.step(); err != nil { // compiles
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if _, err := f.step(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
-		})
+func benchmarkStep(b *testing.B, preset, name string, st stage) {
+	if s := backend.Check(name); !s.Available {
+		b.Skip(s.Reason)
 	}
+	cfg, err := configs.Load(preset)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg.Backend = name
+	dims := Dims{D: cfg.Encoder.Dims, F: 90}
+	f, err := newFitter(cfg, dims, noise(32, cfg.Train.MaxSteps, dims), nil, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := f.begin(st); err != nil {
+		b.Fatal(err)
+	}
+	begin := time.Now()
+	if _, err := f.step(); err != nil {
+		b.Fatal(err)
+	}
+	first := time.Since(begin)
+	for b.Loop() {
+		if _, err := f.step(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+	b.ReportMetric(first.Seconds(), "first-s")
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/internal/backend"
+	"github.com/dreamguard/dreamguard/internal/safetensors"
 	"github.com/dreamguard/dreamguard/train"
 )
 
@@ -133,16 +135,42 @@ func TestSIMD(t *testing.T) {
 
 func TestExamineEncoder(t *testing.T) {
 	const config = `{"model_type": "bert", "hidden_size": 384}`
+	const tokenizer = `{
+		"version": "1.0",
+		"normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+		"pre_tokenizer": {"type": "BertPreTokenizer"},
+		"model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1}}
+	}`
+	var weights, table strings.Builder
+	if err := safetensors.Write(&weights, []safetensors.Tensor{{Name: "w", Shape: []int{2}, Data: []float32{1, 2}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	words := static.Table{
+		Manifest: static.Manifest{Name: "two-words", Dims: 2, Tokens: 3}, Tokens: []string{"[UNK]", "read", "send"},
+		Rows: []int8{0, 0, 100, 0, 0, 100}, Scale: []float32{1, 0.01, 0.02},
+	}
+	if err := words.Write(&table); err != nil {
+		t.Fatal(err)
+	}
+	const index = `{"weight_map": {"w": "model-00001-of-00002.safetensors", "v": "model-00002-of-00002.safetensors"}}`
 	for _, c := range []struct {
 		name  string
 		files map[string]string
 		want  string // part of the reason; "" is usable
+		model string
+		width int
 	}{
-		{"complete", map[string]string{"config.json": config, "tokenizer.json": "{}", "model-00001-of-00002.safetensors": "12345", "model-00002-of-00002.safetensors": "123"}, ""},
-		{"empty", nil, "config.json: no such file"},
-		{"no tokenizer", map[string]string{"config.json": config, "model.safetensors": "1"}, "tokenizer.json: no such file"},
-		{"other weights", map[string]string{"config.json": config, "tokenizer.json": "{}", "pytorch_model.bin": "1"}, "no *.safetensors"},
-		{"broken", map[string]string{"config.json": `{"model_type": 3}`}, "config.json: json: cannot unmarshal number"},
+		{"transformer", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors": weights.String()}, "", "bert", 384},
+		{"static", map[string]string{static.FileName: table.String()}, "", "two-words", 2},
+		{"empty", nil, "config.json: no such file", "", 0},
+		{"no tokenizer", map[string]string{"config.json": config, "model.safetensors": weights.String()}, "tokenizer.json: no such file", "bert", 384},
+		{"no weights", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "pytorch_model.bin": "1"}, "has neither model.safetensors nor", "bert", 384},
+		{"a shard missing", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors.index.json": index, "model-00001-of-00002.safetensors": weights.String()},
+			"model-00002-of-00002.safetensors: no such file", "bert", 384},
+		{"torn weights", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors": weights.String()[:40]}, "model.safetensors", "bert", 384},
+		{"another tokenizer", map[string]string{"config.json": config, "tokenizer.json": `{"version": "1.0", "model": {"type": "Unigram"}}`}, "tokenizer.json is not supported", "bert", 384},
+		{"broken", map[string]string{"config.json": `{"model_type": 3}`}, "config.json: json: cannot unmarshal number", "", 0},
+		{"torn table", map[string]string{static.FileName: table.String()[:40]}, static.FileName, "", 0},
 	} {
 		dir := t.TempDir()
 		for name, text := range c.files {
@@ -151,11 +179,11 @@ func TestExamineEncoder(t *testing.T) {
 			}
 		}
 		e := examineEncoder(dir)
-		if e.Usable != (c.want == "") || !strings.Contains(e.Reason, c.want) {
+		if e.Usable != (c.want == "") || !strings.Contains(e.Reason, c.want) || e.Usable != (e.Bytes > 0) {
 			t.Errorf("%s: %+v, want %q", c.name, e, c.want)
 		}
-		if e.Usable && (e.Model != "bert" || e.Width != 384 || e.Weights != 8) {
-			t.Errorf("%s: %+v", c.name, e)
+		if e.Model != c.model || e.Width != c.width {
+			t.Errorf("%s: %+v, want %s with width %d", c.name, e, c.model, c.width)
 		}
 	}
 }

@@ -9,65 +9,35 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dreamguard/dreamguard/embed/static"
+	"github.com/dreamguard/dreamguard/embed/tokenize"
+	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
-// Encoder is a folder in the layout of Hugging Face that a transformer encoder, or
-// a distillation, would read.
+// Encoder is a folder with the files of a text encoder: one static table, or a
+// sentence transformer in the layout of Hugging Face.
 type Encoder struct {
-	Path    string `json:"path"`
-	Usable  bool   `json:"usable"`            // all files are there
-	Model   string `json:"model,omitempty"`   // model_type of config.json
-	Width   int    `json:"width,omitempty"`   // hidden_size of config.json
-	Weights int64  `json:"weights,omitempty"` // bytes of all safetensors files
-	Reason  string `json:"reason,omitempty"`  // what is missing
+	Path   string `json:"path"`
+	Usable bool   `json:"usable"`           // all files are there and whole
+	Kind   string `json:"kind"`             // static or transformer
+	Model  string `json:"model,omitempty"`  // static: what the table is called; transformer: model_type of config.json
+	Width  int    `json:"width,omitempty"`  // length of a vector
+	Bytes  int64  `json:"bytes,omitempty"`  // of the weights
+	Reason string `json:"reason,omitempty"` // what is wrong
 }
 
-// maxConfig bounds config.json, which takes a few kilobytes.
-const maxConfig = 1 << 20
-
-// examineEncoder looks for the files of an encoder and reads the smallest.
+// examineEncoder reads the files of an encoder, all but the weights of a
+// transformer, of which it reads the headers.
 func examineEncoder(dir string) Encoder {
-	e := Encoder{Path: dir}
-	err := func() error {
-		f, err := os.Open(filepath.Join(dir, "config.json"))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		raw, err := io.ReadAll(io.LimitReader(f, maxConfig))
-		if err != nil {
-			return err
-		}
-		var c struct {
-			ModelType  string `json:"model_type"`
-			HiddenSize int    `json:"hidden_size"`
-		}
-		if err := json.Unmarshal(raw, &c); err != nil {
-			return fmt.Errorf("config.json: %w", err)
-		}
-		e.Model, e.Width = c.ModelType, c.HiddenSize
-		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
-			return err
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			if !strings.HasSuffix(entry.Name(), ".safetensors") {
-				continue
-			}
-			info, err := os.Stat(filepath.Join(dir, entry.Name())) // follows links, as caches use them
-			if err != nil {
-				return err
-			}
-			e.Weights += info.Size()
-		}
-		if e.Weights == 0 {
-			return errors.New("no *.safetensors: weights in another format are not read")
-		}
-		return nil
-	}()
+	e := Encoder{Path: dir, Kind: "transformer"}
+	table, err := os.Stat(filepath.Join(dir, static.FileName))
+	if err == nil {
+		e.Kind = "static"
+		err = e.static(dir, table.Size())
+	} else {
+		err = e.transformer(dir)
+	}
 	var path *fs.PathError
 	switch {
 	case err == nil:
@@ -78,4 +48,68 @@ func examineEncoder(dir string) Encoder {
 		e.Reason = err.Error()
 	}
 	return e
+}
+
+func (e *Encoder) static(dir string, size int64) error {
+	enc, err := static.Open(os.DirFS(dir))
+	if err != nil {
+		return err
+	}
+	e.Model, e.Width, e.Bytes = enc.Table().Manifest.Name, enc.ID().Dims, size
+	return nil
+}
+
+func (e *Encoder) transformer(dir string) error {
+	var c struct {
+		ModelType  string `json:"model_type"`
+		HiddenSize int    `json:"hidden_size"`
+	}
+	raw, err := readAtMost(filepath.Join(dir, "config.json"), 1<<20)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return fmt.Errorf("config.json: %w", err)
+	}
+	e.Model, e.Width = c.ModelType, c.HiddenSize
+	if raw, err = readAtMost(filepath.Join(dir, "tokenizer.json"), 64<<20); err != nil {
+		return err
+	}
+	if _, err := tokenize.Parse(raw); err != nil {
+		return err // names the file
+	}
+	weights, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	weights.Close()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".safetensors") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, entry.Name())) // follows links, which a cache consists of
+		if err != nil {
+			return err
+		}
+		e.Bytes += info.Size()
+	}
+	return nil
+}
+
+// readAtMost reads a file that should have no more than limit bytes.
+func readAtMost(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", filepath.Base(path), limit)
+	}
+	return b, err
 }

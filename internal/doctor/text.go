@@ -53,7 +53,7 @@ func (r Report) WriteText(w io.Writer) error {
 			b.WriteString("\n")
 		}
 		if e.Usable {
-			fmt.Fprintf(&b, "encoder %s: %s, width %d, weights %s\n", e.Path, e.Model, e.Width, size(e.Weights))
+			fmt.Fprintf(&b, "encoder %s: %s %s, width %d, %s\n", e.Path, e.Kind, e.Model, e.Width, size(e.Bytes))
 		} else {
 			fmt.Fprintf(&b, "encoder %s: not usable: %s\n", e.Path, e.Reason)
 		}
