@@ -28,11 +28,12 @@ func (r *Run) Calibrate(ctx context.Context) error {
 		if err := removeIfThere(r.path("artifact", artifact.CalibrationFile)); err != nil {
 			return nil, err
 		}
-		m, err := guard.Open(r.ArtifactDir(), guard.ScoresOnly())
+		m, ahead, done, err := r.openModel(ctx, guard.ScoresOnly())
 		if err != nil {
 			return nil, err
 		}
-		tuning, err := r.score(ctx, m, "tuning")
+		defer done()
+		tuning, err := r.score(ctx, m, ahead, "tuning")
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +48,7 @@ func (r *Run) Calibrate(ctx context.Context) error {
 			return nil, fmt.Errorf("tuning set of %d runs: %w", len(runs), err)
 		}
 
-		conformal, err := r.score(ctx, m, "conformal")
+		conformal, err := r.score(ctx, m, ahead, "conformal")
 		if err != nil {
 			return nil, err
 		}
@@ -78,11 +79,14 @@ func (e *NoLevelError) Error() string {
 
 // Promise states what the run's calibration sets and promises, a line each.
 func (r *Run) Promise() ([]string, error) {
-	m, err := guard.Open(r.ArtifactDir())
+	a, err := artifact.Open(r.ArtifactDir())
 	if err != nil {
 		return nil, err
 	}
-	t := promised(m.Calibration())
+	if a.Calibration == nil {
+		return nil, fmt.Errorf("%s: %w", r.ArtifactDir(), guard.ErrNotCalibrated)
+	}
+	t := promised(a.Calibration)
 	level := func(x calib.Threshold) string {
 		if x.IsOff() {
 			return "off"
@@ -132,9 +136,12 @@ func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, a
 }
 
 // score runs a set of the folder through the guard on all cores.
-func (r *Run) score(ctx context.Context, m *guard.Model, set string) ([]eval.Trace, error) {
+func (r *Run) score(ctx context.Context, m *guard.Model, ahead *ahead, set string) ([]eval.Trace, error) {
 	ts, err := r.Set(set)
 	if err != nil {
+		return nil, err
+	}
+	if err := ahead.fill(ctx, set, ts); err != nil {
 		return nil, err
 	}
 	task := r.opts.Progress.Start("score "+set, len(ts))

@@ -43,10 +43,11 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool, before func(*g
 	}
 	cfg := r.Config
 	return r.stage(ctx, dir, r.inputs(dir), func(ctx context.Context, rec *StageRecord) ([]string, error) {
-		m, err := guard.Open(r.ArtifactDir())
+		m, ahead, done, err := r.openModel(ctx)
 		if err != nil {
 			return nil, err
 		}
+		defer done()
 		if before != nil {
 			if err := before(m); err != nil {
 				return nil, err
@@ -69,7 +70,7 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool, before func(*g
 			results[i].Name = b.model.Name()
 		}
 		err = r.eachTestSet(all, func(name, file string) error {
-			if err := r.measureFile(ctx, m, &report, name, file); err != nil {
+			if err := r.measureFile(ctx, m, ahead, &report, name, file); err != nil {
 				return err
 			}
 			ts, err := r.Set(file)
@@ -135,7 +136,10 @@ func (r *Run) measure(report *eval.Report, name string, traces []eval.Trace) {
 	}
 }
 
-func (r *Run) scoreAll(ctx context.Context, m *guard.Model, name string, ts []*data.Trajectory) ([]eval.Trace, error) {
+func (r *Run) scoreAll(ctx context.Context, m *guard.Model, ahead *ahead, name string, ts []*data.Trajectory) ([]eval.Trace, error) {
+	if err := ahead.fill(ctx, name, ts); err != nil {
+		return nil, err
+	}
 	task := r.opts.Progress.Start("evaluate "+name, len(ts))
 	defer task.Done()
 	return eval.Score(ctx, m, ts, 0, func(n int) { task.Add(n) })

@@ -16,11 +16,7 @@ func (r *Run) Export(ctx context.Context) error {
 	if err := r.needs("train"); err != nil {
 		return err
 	}
-	enc, err := r.encoder()
-	if err != nil {
-		return err
-	}
-	return r.stage(ctx, "export", r.inputs("export"), func(context.Context, *StageRecord) ([]string, error) {
+	return r.stage(ctx, "export", r.inputs("export"), func(ctx context.Context, _ *StageRecord) ([]string, error) {
 		w, err := train.LoadWeights(r.path(weightsFile))
 		if err != nil {
 			return nil, err
@@ -39,8 +35,12 @@ func (r *Run) Export(ctx context.Context) error {
 			filepath.Join("artifact", artifact.FeaturesFile),
 		}
 		var table []byte
-		if s, ok := enc.(*static.Encoder); ok {
-			table = s.File()
+		if r.Config.Encoder.Kind == artifact.StaticEncoder {
+			enc, err := r.encoder(ctx)
+			if err != nil {
+				return nil, err
+			}
+			table = enc.(*static.Encoder).File()
 			out = append(out, filepath.Join("artifact", artifact.EncoderFile))
 		}
 		m := w.Model
@@ -49,12 +49,12 @@ func (r *Run) Export(ctx context.Context) error {
 			Dims:       artifact.Dims{D: w.Dims.D, F: w.Dims.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden},
 			UniformMix: m.UniformMix,
 			Latent:     m.Latent,
-			Encoder:    enc.ID(),
+			Encoder:    r.identity(),
 			Table:      table,
 			Vocabulary: v,
 			Seed:       r.Config.Seed,
 			Data:       fingerprints,
-			Config:     r.Config,
+			Config:     r.Config.Portable(),
 			Tool:       r.opts.Version,
 		}); err != nil {
 			return nil, err

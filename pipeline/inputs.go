@@ -37,18 +37,21 @@ func (r *Run) inputs(stage string) *inputs {
 	vocabulary := map[string]string{"features.json": r.outputsOf("embed")[vocabularyFile]}
 	switch stage {
 	case "embed":
-		return &inputs{settings: map[string]any{"code": embedCode, "encoder": cfg.Encoder, "features": features.Digest()}, digests: sets}
+		return &inputs{
+			settings: map[string]any{"code": embedCode, "encoder": cfg.Encoder.Inputs(), "identity": r.identity(), "features": features.Digest()},
+			digests:  sets,
+		}
 	case "train":
 		return &inputs{
 			settings: map[string]any{
 				"code": trainCode, "model": cfg.Model, "train": cfg.Train, "seed": cfg.Seed, "weights": cfg.Data.Weights, "backend": cfg.Backend,
-				"encoder": cfg.Encoder, "features": features.Digest(),
+				"encoder": r.identity(), "features": features.Digest(),
 			},
 			digests: merged(sets, vocabulary),
 		}
 	case "export":
 		return &inputs{
-			settings: map[string]any{"encoder": cfg.Encoder, "features": features.Digest(), "latent": cfg.Model.Latent},
+			settings: map[string]any{"encoder": r.identity(), "features": features.Digest(), "latent": cfg.Model.Latent},
 			digests:  merged(vocabulary, r.outputsOf("train")),
 		}
 	case "calibrate":

@@ -11,23 +11,26 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
 	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
 // StageRecord says how a stage went. Digests are sha256 in hexadecimal.
 type StageRecord struct {
-	Inputs   string            `json:"inputs"`           // of the settings and files the stage depends on
-	Settings string            `json:"settings"`         // of the settings alone
-	Outputs  map[string]string `json:"outputs"`          // path in the run folder -> digest
-	Seconds  float64           `json:"seconds"`          // wall time
-	PeakMiB  float64           `json:"peak_mib"`         // largest resident memory of the process up to the stage's end
-	Finished time.Time         `json:"finished"`         // UTC
-	Counts   map[string]int    `json:"counts,omitempty"` // what the stage handled
+	Inputs   string            `json:"inputs"`            // of the settings and files the stage depends on
+	Settings string            `json:"settings"`          // of the settings alone
+	Outputs  map[string]string `json:"outputs"`           // path in the run folder -> digest; for segments of vectors, whose names carry a checksum, the size
+	Seconds  float64           `json:"seconds"`           // wall time
+	PeakMiB  float64           `json:"peak_mib"`          // largest resident memory of the process up to the stage's end
+	Finished time.Time         `json:"finished"`          // UTC
+	Counts   map[string]int    `json:"counts,omitempty"`  // what the stage handled
+	Encoder  *embed.ID         `json:"encoder,omitempty"` // of embed: whose vectors they are
 }
 
 // ledger is stages.json.
@@ -89,7 +92,7 @@ func (r *Run) stage(ctx context.Context, name string, in *inputs, f func(context
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	for _, p := range out {
-		if rec.Outputs[p], err = fileDigest(r.path(p)); err != nil {
+		if rec.Outputs[p], err = outputDigest(r.path(p)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -112,7 +115,7 @@ func (l *ledger) save() error {
 func (r *Run) reseal(stage string) error {
 	rec := r.ledger.Stages[stage]
 	for p := range rec.Outputs {
-		d, err := fileDigest(r.path(p))
+		d, err := outputDigest(r.path(p))
 		if err != nil {
 			return err
 		}
@@ -122,7 +125,8 @@ func (r *Run) reseal(stage string) error {
 }
 
 // lock keeps a second process out of the folder while a stage writes to it, and
-// removes what a killed one left half-written.
+// removes what a killed one left half-written. The vectors are left alone: several
+// processes may be at work on them, and their cache cleans up itself.
 // Within Until it is held over all stages. The ledger is read again under it,
 // since another process may have written meanwhile.
 func (r *Run) lock() (func(), error) {
@@ -142,7 +146,7 @@ func (r *Run) lock() (func(), error) {
 		unlock()
 		return nil, err
 	}
-	for _, dir := range []string{"", "data", "embed", "train", "artifact", "eval", "final"} {
+	for _, dir := range []string{"", "data", "train", "artifact", "eval", "final"} {
 		if err := atomicfile.Clean(r.path(dir)); err != nil {
 			return fail(err)
 		}
@@ -159,7 +163,7 @@ func (r *Run) intact(outputs map[string]string) bool { return r.damaged(outputs)
 // damaged returns the first output that is missing or not what was written.
 func (r *Run) damaged(outputs map[string]string) string {
 	for _, p := range slices.Sorted(maps.Keys(outputs)) {
-		if got, err := fileDigest(r.path(p)); err != nil || got != outputs[p] {
+		if got, err := outputDigest(r.path(p)); err != nil || got != outputs[p] {
 			return p
 		}
 	}
@@ -205,6 +209,19 @@ func (r *Run) outputsOf(stages ...string) map[string]string {
 		}
 	}
 	return all
+}
+
+// outputDigest tells whether an output is as a stage left it. Segments of vectors
+// can be many gigabytes, and opening the cache checks each against its name.
+func outputDigest(path string) (string, error) {
+	if filepath.Ext(path) != ".arrow" {
+		return fileDigest(path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d bytes", info.Size()), nil
 }
 
 func fileDigest(path string) (string, error) {

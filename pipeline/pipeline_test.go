@@ -313,7 +313,7 @@ func parity(t *testing.T, r *Run, set string, limit int) {
 		t.Fatal(err)
 	}
 	ts = ts[:min(limit, len(ts))]
-	enc, err := r.encoder()
+	enc, err := r.encoder(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func parity(t *testing.T, r *Run, set string, limit int) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Fill(t.Context(), enc, cache.Seq(texts(ts)), cache.Options{}); err != nil {
+	if _, err := c.Fill(t.Context(), enc, texts(sliceSeq(ts)), cache.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := r.vocabulary()
@@ -471,7 +471,7 @@ func TestRunFeaturesMatchesExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, _ := r.encoder()
+	enc, _ := r.encoder(t.Context())
 	c, err := cache.Open(r.path("embed"), enc.ID())
 	if err != nil {
 		t.Fatal(err)

@@ -18,17 +18,6 @@ import (
 // configuration in the artifact's manifest, so that nothing it was trained on is
 // tested on. The sets are made in a temporary run folder under o.Out.
 func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir string, final bool, looks string) (eval.Report, error) {
-	m, err := openArtifact(o.Artifact, o.Calibration)
-	if err != nil {
-		return eval.Report{}, err
-	}
-	var cfg configs.Config
-	if err := json.Unmarshal(m.Manifest().Config, &cfg); err != nil || cfg.Name == "" {
-		return eval.Report{}, fmt.Errorf("%s: its manifest does not carry the configuration it was trained with: measure it with --traces", o.Artifact)
-	}
-	if cfg.Data.Protocol != protocol {
-		return eval.Report{}, fmt.Errorf("%s was trained under protocol %s: its test sets under %s could overlap with its training runs", o.Artifact, cfg.Data.Protocol, protocol)
-	}
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return eval.Report{}, err
 	}
@@ -37,6 +26,23 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 		return eval.Report{}, err
 	}
 	defer os.RemoveAll(dir)
+	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, filepath.Join(dir, "embed"), o.Progress)
+	if err != nil {
+		return eval.Report{}, err
+	}
+	defer done()
+	var cfg configs.Config
+	if err := json.Unmarshal(m.Manifest().Config, &cfg); err != nil || cfg.Name == "" {
+		return eval.Report{}, fmt.Errorf("%s: its manifest does not carry the configuration it was trained with: measure it with --traces", o.Artifact)
+	}
+	if o.Encoder.Location != "" {
+		if cfg.Encoder, err = located(m.Manifest(), o.Encoder); err != nil {
+			return eval.Report{}, err
+		}
+	}
+	if cfg.Data.Protocol != protocol {
+		return eval.Report{}, fmt.Errorf("%s was trained under protocol %s: its test sets under %s could overlap with its training runs", o.Artifact, cfg.Data.Protocol, protocol)
+	}
 	run, err := Open(dir, cfg, Options{DataDir: dataDir, Progress: o.Progress, Version: o.Version})
 	if err != nil {
 		return eval.Report{}, err
@@ -58,7 +64,7 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 	report := eval.Report{Protocol: protocol, Config: cfg.Name, Seed: cfg.Seed, Tool: o.Version}
 	describe(&report, m)
 	err = run.eachTestSet(final || cfg.Eval.LockedSmoke, func(name, file string) error {
-		return run.measureFile(ctx, m, &report, name, file)
+		return run.measureFile(ctx, m, ahead, &report, name, file)
 	}, func(row eval.SetResult) { report.Sets = append(report.Sets, row) })
 	if err != nil {
 		return eval.Report{}, err
@@ -67,12 +73,12 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 }
 
 // measureFile scores a set of the folder and adds its rows.
-func (r *Run) measureFile(ctx context.Context, m *guard.Model, report *eval.Report, name, file string) error {
+func (r *Run) measureFile(ctx context.Context, m *guard.Model, ahead *ahead, report *eval.Report, name, file string) error {
 	ts, err := r.Set(file)
 	if err != nil {
 		return err
 	}
-	traces, err := r.scoreAll(ctx, m, name, ts)
+	traces, err := r.scoreAll(ctx, m, ahead, name, ts)
 	if err != nil {
 		return err
 	}

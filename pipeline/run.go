@@ -12,7 +12,6 @@ import (
 
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/embed"
-	"github.com/dreamguard/dreamguard/embed/hash"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
 	"github.com/dreamguard/dreamguard/internal/progress"
@@ -24,6 +23,7 @@ type Options struct {
 	Progress *progress.Reporter // nil shows nothing
 	Log      *slog.Logger       // nil drops messages
 	Version  string             // of the tool, written into the artifact
+	Vectors  []string           // folders of caches whose vectors Embed takes over before it computes any
 	Now      time.Time          // date of the certificate; zero means the clock
 }
 
@@ -34,7 +34,8 @@ type Run struct {
 
 	opts   Options
 	ledger *ledger
-	held   bool // this process holds the folder's lock
+	held   bool          // this process holds the folder's lock
+	enc    embed.Encoder // nil until it is needed: see encoder
 }
 
 // ErrOtherConfig is returned by Open for a folder that holds a run of another
@@ -117,15 +118,6 @@ func reopen(dir string, cfg configs.Config, opts Options) (*Run, error) {
 // path returns a path inside the run folder.
 func (r *Run) path(elem ...string) string {
 	return filepath.Join(append([]string{r.Dir}, elem...)...)
-}
-
-// encoder returns the run's frozen text encoder.
-func (r *Run) encoder() (embed.Encoder, error) {
-	switch r.Config.Encoder.Kind {
-	case "hash":
-		return hash.New(r.Config.Encoder.Dims), nil
-	}
-	return nil, fmt.Errorf("config encoder.kind: %q is not an encoder of this build: want hash", r.Config.Encoder.Kind)
 }
 
 // Stages lists the stages in order.

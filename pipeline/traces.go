@@ -17,8 +17,9 @@ import (
 
 // TraceOptions configures EvaluateTraces.
 type TraceOptions struct {
-	Artifact    string   // folder or tar of the artifact
-	Calibration string   // calibration.json to use instead of the artifact's own; "" for that
+	Artifact    string // folder or tar of the artifact
+	Calibration string // calibration.json to use instead of the artifact's own; "" for that
+	Encoder     EncoderSource
 	Files       []string // labelled trajectories in any import format
 	Format      string   // import format; "" detects it
 	Out         string   // folder for report.json and report.html
@@ -31,10 +32,19 @@ type TraceOptions struct {
 // EvaluateTraces measures an artifact on the user's own labelled trajectories:
 // one set per file, named after it.
 func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
-	m, err := openArtifact(o.Artifact, o.Calibration)
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return eval.Report{}, err
+	}
+	vectors, err := os.MkdirTemp(o.Out, "vectors-")
 	if err != nil {
 		return eval.Report{}, err
 	}
+	defer os.RemoveAll(vectors)
+	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, vectors, o.Progress)
+	if err != nil {
+		return eval.Report{}, err
+	}
+	defer done()
 	report := eval.Report{Protocol: "traces", Seed: o.Seed, Tool: o.Version}
 	describe(&report, m)
 	labelled := 0
@@ -47,6 +57,9 @@ func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
 			if t.Label != data.Unknown {
 				labelled++
 			}
+		}
+		if err := ahead.fill(ctx, filepath.Base(file), ts); err != nil {
+			return eval.Report{}, err
 		}
 		task := o.Progress.Start("evaluate "+filepath.Base(file), len(ts))
 		traces, err := eval.Score(ctx, m, ts, 0, func(n int) { task.Add(n) })
@@ -63,9 +76,6 @@ func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
 	}
 	if labelled == 0 {
 		return eval.Report{}, errors.New("none of the trajectories is labelled: give each a label of 0 (safe) or 1 (unsafe), and first_hazard where it is known")
-	}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return eval.Report{}, err
 	}
 	return report, report.Save(o.Out)
 }
@@ -84,20 +94,36 @@ func leaking(ts []*data.Trajectory) int {
 	return n
 }
 
-// openArtifact opens an artifact, with another calibration where one is named.
-func openArtifact(path, calibration string) (*guard.Model, error) {
-	if calibration == "" {
-		return guard.Open(path)
-	}
-	b, err := os.ReadFile(calibration)
+// openArtifact opens an artifact with its encoder, and with another calibration
+// where one is named. The vectors of a slow encoder are kept in folder; without a
+// folder each is computed when it is needed. done must be called when the model is
+// not used any more.
+func openArtifact(ctx context.Context, path, calibration string, src EncoderSource, folder string, report *progress.Reporter) (m *guard.Model, ahead *ahead, done func(), err error) {
+	done = func() {}
+	enc, err := artifactEncoder(ctx, path, src)
 	if err != nil {
-		return nil, err
+		return nil, nil, done, err
 	}
-	m, err := guard.Open(path, guard.WithCalibration(b))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", calibration, err)
+	var opts []guard.Option
+	if calibration != "" {
+		b, err := os.ReadFile(calibration)
+		if err != nil {
+			return nil, nil, done, err
+		}
+		opts = append(opts, guard.WithCalibration(b))
 	}
-	return m, nil
+	switch {
+	case enc != nil && folder != "":
+		m, ahead, done, err = openWith(path, folder, enc, report, opts...)
+	case enc != nil:
+		m, err = guard.Open(path, append(opts, guard.WithEncoder(enc))...)
+	default:
+		m, err = guard.Open(path, opts...)
+	}
+	if err != nil && calibration != "" {
+		err = fmt.Errorf("%s: %w", calibration, err)
+	}
+	return m, ahead, done, err
 }
 
 // importFile reads a file of any import format. The texts stay as the guard would
@@ -115,6 +141,7 @@ func importFile(file, format string) ([]*data.Trajectory, error) {
 type JudgeOptions struct {
 	Artifact    string
 	Calibration string
+	Encoder     EncoderSource
 	File        string // trajectories in any import format
 	Format      string
 	ID          string // which run of the file; "" for the only one
@@ -132,10 +159,11 @@ type Judgement struct {
 // Judge replays a run up to a step and returns the verdict on each action. The
 // result of the last one, if the file has it, plays no part.
 func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
-	m, err := openArtifact(o.Artifact, o.Calibration)
+	m, _, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, "", nil)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	var run *data.Trajectory
 	n := 0
 	_, err = formats.Import(o.File, o.Format, func(t *data.Trajectory) error {

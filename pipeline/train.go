@@ -24,13 +24,9 @@ func (r *Run) Train(ctx context.Context) error {
 	if err := r.needs("embed"); err != nil {
 		return err
 	}
-	enc, err := r.encoder()
-	if err != nil {
-		return err
-	}
-	cfg := r.Config
+	cfg, id := r.Config, r.identity()
 	return r.stage(ctx, "train", r.inputs("train"), func(ctx context.Context, rec *StageRecord) ([]string, error) {
-		c, err := cache.Open(r.path("embed"), enc.ID())
+		c, err := cache.Open(r.path("embed"), id)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +45,7 @@ func (r *Run) Train(ctx context.Context) error {
 				return nil, err
 			}
 		}
-		dims := train.Dims{D: enc.ID().Dims, F: features.Count()}
+		dims := train.Dims{D: id.Dims, F: features.Count()}
 		bars := stageBars{report: r.opts.Progress}
 		fit := func() (*train.Result, error) {
 			return train.Fit(ctx, cfg, dims, sets["train"], sets["validation"], train.Options{

@@ -241,6 +241,17 @@ func (c *Cache) locate(k Key) (ref, bool) {
 	return c.find(k)
 }
 
+// WriteFile puts a file of another kind into the cache's folder, out of the way of
+// other processes that clean up there.
+func (c *Cache) WriteFile(name string, b []byte) error {
+	unlock, err := filelock.Lock(filepath.Join(c.dir, lockName), filelock.Shared)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return atomicfile.WriteFile(filepath.Join(c.dir, name), b)
+}
+
 // ID returns the encoder that the cache belongs to.
 func (c *Cache) ID() embed.ID { return c.id }
 

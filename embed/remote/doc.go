@@ -27,9 +27,9 @@
 // is 8 hexadecimal digits of a sha256 over the settings that move vectors (model
 // name, dims, prefix, clipping) and the sketch in the other 56.
 //
-// Servers are not deterministic to the last bit, so Open with Options.Want
-// compares: settings exactly, the sketch up to [Tolerance] bits, and then takes
-// the wanted identity on. Each request of 16 texts or more also carries one of
+// Servers are not deterministic to the last bit, so [Encoder.As] compares with the
+// identity that a model was trained with: settings exactly, the sketch up to
+// [Tolerance] bits, and then takes that identity on. Each request of 16 texts or more also carries one of
 // the fixed texts along, and the name of the model in every answer must be that in
 // the first.
 //

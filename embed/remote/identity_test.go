@@ -12,7 +12,7 @@ import (
 
 // A server that answers the same but for rounding has the wanted identity;
 // another model, pooling or prompt has not.
-func TestWant(t *testing.T) {
+func TestAs(t *testing.T) {
 	s := newServer(t, 64)
 	id := mustStart(t, s.options()).ID()
 	if again := mustStart(t, s.options()).ID(); again != id {
@@ -38,9 +38,9 @@ func TestWant(t *testing.T) {
 			tt.server()
 		})
 		o := s.options()
-		o.Want = id
 		tt.opts(&o)
-		e, _, err := start(t, o)
+		own := mustStart(t, o)
+		e, err := own.As(id)
 		switch {
 		case tt.want == "" && (err != nil || e.ID() != id):
 			t.Errorf("%s: error %v, want the identity", name, err)

@@ -45,15 +45,14 @@ const (
 
 // Options configures an Encoder. URL and Model have no default.
 type Options struct {
-	URL      string   // http or https, what comes before /embeddings, for example https://api.openai.com/v1
-	Model    string   // as the server calls it
-	KeyEnv   string   // name of the environment variable that holds the API key, "" for none
-	Dims     int      // vector length to insist on; 0 = whatever the server gives
-	SendDims bool     // ask the server for vectors of Dims values, which few models can
-	Prefix   string   // put before every text, for example "query: "
-	MaxBytes int      // texts are clipped to so many bytes, as by embed.Clip; 0 = embed.MaxText and a tool's name
-	Base64   bool     // ask for base64 instead of decimal numbers; either is understood
-	Want     embed.ID // identity to insist on, see the package comment; zero = any
+	URL      string // http or https, what comes before /embeddings, for example https://api.openai.com/v1
+	Model    string // as the server calls it
+	KeyEnv   string // name of the environment variable that holds the API key, "" for none
+	Dims     int    // vector length to insist on; 0 = whatever the server gives
+	SendDims bool   // ask the server for vectors of Dims values, which few models can
+	Prefix   string // put before every text, for example "query: "
+	MaxBytes int    // texts are clipped to so many bytes, as by embed.Clip; 0 = embed.MaxText and a tool's name
+	Base64   bool   // ask for base64 instead of decimal numbers; either is understood
 
 	Batch             int           // texts in one request, the fixed text included; 0 = 128
 	Concurrency       int           // requests at a time; 0 = 4
@@ -182,20 +181,25 @@ func open(ctx context.Context, o Options, c *client) (*Encoder, error) {
 		Kind: Kind, Name: o.Model, Dims: o.Dims,
 		Digest: hex.EncodeToString(append(o.settings(o.Dims), sketch(vectors, o.Dims)...)),
 	}
-	if o.Want == (embed.ID{}) || o.Want == e.id {
-		return e, nil
-	}
-	d, ok := distance(o.Want, e.id)
+	return e, nil
+}
+
+// As returns the encoder under the wanted identity, if that stands for the same
+// encoder (see [Same]), and otherwise [ErrChanged]. It is how a model or a cache
+// that was made with an earlier answer of the server goes on being used.
+func (e *Encoder) As(want embed.ID) (*Encoder, error) {
+	d, ok := distance(want, e.id)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w: %s gives %v, digest %.12s, and %v, digest %.12s, is wanted: its name, dims, prefix and clipping must be the same",
-			ErrChanged, c.where, e.id, e.id.Digest, o.Want, o.Want.Digest)
+			ErrChanged, e.client.where, e.id, e.id.Digest, want, want.Digest)
 	case d > Tolerance:
 		return nil, fmt.Errorf("%w: %s answers as %s, but its vectors of the fixed texts are others than those of the model that is wanted (%d of %d bits of the sketch differ, at most %d may)",
-			ErrChanged, c.where, o.Model, d, sketchBits, Tolerance)
+			ErrChanged, e.client.where, e.id.Name, d, sketchBits, Tolerance)
 	}
-	e.id = o.Want
-	return e, nil
+	as := *e
+	as.id = want
+	return &as, nil
 }
 
 // ID returns the identity: see the package comment.
