@@ -136,21 +136,50 @@ func correlate(kind Kind, x, y []float64) Agreement {
 	return Agreement{Kind: kind, Pairs: len(x), Spearman: rho, Low: low, High: high, Pearson: stat.Correlation(x, y, nil)}
 }
 
-// cosines returns the inner product of texts 2i and 2i+1.
+// cosines returns the cosine of texts 2i and 2i+1.
 func cosines(ctx context.Context, enc embed.Encoder, texts []string) ([]float64, error) {
 	dims := enc.ID().Dims
-	vectors := make([]float32, len(texts)*dims)
-	if err := enc.Encode(ctx, texts, vectors); err != nil {
-		return nil, fmt.Errorf("encode the pairs with %v: %w", enc.ID(), err)
+	v, err := encode(ctx, enc, texts)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]float64, len(texts)/2)
 	for i := range out {
-		a, b := vectors[2*i*dims:(2*i+1)*dims], vectors[(2*i+1)*dims:(2*i+2)*dims]
-		for k := range a {
-			out[i] += float64(a[k]) * float64(b[k])
+		out[i] = cosine(v[2*i*dims:(2*i+1)*dims], v[(2*i+1)*dims:(2*i+2)*dims])
+	}
+	return out, nil
+}
+
+// Cosines returns the cosine of every text with every other.
+func Cosines(ctx context.Context, enc embed.Encoder, texts []string) ([][]float64, error) {
+	dims := enc.ID().Dims
+	v, err := encode(ctx, enc, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float64, len(texts))
+	for i := range out {
+		for j := range texts {
+			out[i] = append(out[i], cosine(v[i*dims:(i+1)*dims], v[j*dims:(j+1)*dims]))
 		}
 	}
 	return out, nil
+}
+
+func encode(ctx context.Context, enc embed.Encoder, texts []string) ([]float32, error) {
+	v := make([]float32, len(texts)*enc.ID().Dims)
+	if err := enc.Encode(ctx, texts, v); err != nil {
+		return nil, fmt.Errorf("encode with %v: %w", enc.ID(), err)
+	}
+	return v, nil
+}
+
+// cosine is the inner product: an encoder's vectors have unit length, or are zero.
+func cosine(a, b []float32) (s float64) {
+	for i := range a {
+		s += float64(a[i]) * float64(b[i])
+	}
+	return s
 }
 
 // Spearman is the rank correlation of x and y, equal values sharing the mean of

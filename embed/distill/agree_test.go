@@ -168,6 +168,13 @@ func TestAgree(t *testing.T) {
 	if coarse[0].Spearman >= fine[0].Spearman {
 		t.Errorf("4 dimensions agree at %.3f, 256 at %.3f", coarse[0].Spearman, fine[0].Spearman)
 	}
+	table, err := Cosines(context.Background(), enc, []string{"read the invoice", "Reading invoices", "", "read the invoice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if near := table[0][1]; near <= 0.1 || near != table[1][0] || math.Abs(table[0][3]-1) > 1e-6 || table[0][2] != 0 || table[2][2] != 0 {
+		t.Errorf("cosines %v", table)
+	}
 	if _, err := Agree(context.Background(), pairs, failing{enc}, enc); !errors.Is(err, errBroken) {
 		t.Errorf("broken student: %v", err)
 	}
