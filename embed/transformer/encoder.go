@@ -73,7 +73,7 @@ func open(dir string, opts Options) (*Encoder, error) {
 		return nil, err
 	}
 	if err := e.tokenizer(vocabulary); err != nil {
-		return nil, fmt.Errorf("tokenizer.json: %w", err)
+		return nil, err
 	}
 	d, err := safetensors.OpenFolder(dir)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *Encoder) tokenizer(file []byte) error {
 		return err
 	}
 	if t.Size() > e.config.Vocab {
-		return fmt.Errorf("%w: %d tokens, and vocab_size of config.json is %d", ErrConfig, t.Size(), e.config.Vocab)
+		return fmt.Errorf("tokenizer.json: %w: %d tokens, and vocab_size of config.json is %d", ErrConfig, t.Size(), e.config.Vocab)
 	}
 	e.tokens = t
 	probe := t.Append(nil, "a")
@@ -110,7 +110,7 @@ func (e *Encoder) tokenizer(file []byte) error {
 		at++
 	}
 	if len(probe) == 0 || at+len(probe) > len(around) {
-		return fmt.Errorf("post_processor is %w: want special tokens before and after the text", ErrUnsupported)
+		return fmt.Errorf("tokenizer.json: post_processor is %w: want special tokens before and after the text", ErrUnsupported)
 	}
 	e.head, e.tail = around[:at:at], around[at+len(probe):]
 	e.prefix = t.Append(nil, e.options.Prefix)

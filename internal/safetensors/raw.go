@@ -73,17 +73,17 @@ func parseLayout(header []byte, size int64) ([]entry, map[string]string, error) 
 	at := 0
 	for _, e := range entries {
 		if e.begin != at || e.end < e.begin {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q at [%d, %d), expected to start at %d", ErrOffsets, e.name, e.begin, e.end, at)
+			return nil, nil, fmt.Errorf("%w: tensor %.80q at [%d, %d), expected to start at %d", ErrOffsets, e.name, e.begin, e.end, at)
 		}
 		if int64(e.end) > size {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q ends at %d of %d data bytes", ErrTruncated, e.name, e.end, size)
+			return nil, nil, fmt.Errorf("%w: tensor %.80q ends at %d of %d data bytes", ErrTruncated, e.name, e.end, size)
 		}
 		width, ok := widths[e.dtype]
 		if !ok {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q is %.20q", ErrDType, e.name, e.dtype)
+			return nil, nil, fmt.Errorf("%w: tensor %.80q is %.20q", ErrDType, e.name, e.dtype)
 		}
 		if n, ok := product(e.shape); !ok || n != (e.end-e.begin)/width || n*width != e.end-e.begin {
-			return nil, nil, fmt.Errorf("%w: tensor %.40q has %d bytes", ErrShape, e.name, e.end-e.begin)
+			return nil, nil, fmt.Errorf("%w: tensor %.80q has %d bytes", ErrShape, e.name, e.end-e.begin)
 		}
 		at = e.end
 	}
@@ -101,7 +101,7 @@ func (r Raw) Floats() (Tensor, error) {
 	case "F32", "F16", "BF16":
 		return Tensor{Name: r.Name, Shape: r.Shape, Data: decode(r.Bytes, r.DType)}, nil
 	}
-	return Tensor{}, fmt.Errorf("%w: tensor %.40q is %.20q, want F32, F16 or BF16", ErrDType, r.Name, r.DType)
+	return Tensor{}, fmt.Errorf("%w: tensor %.80q is %.20q, want F32, F16 or BF16", ErrDType, r.Name, r.DType)
 }
 
 // Raw returns the tensor as F32. Its bytes are a copy.
@@ -120,7 +120,7 @@ func (t Tensor) Raw() Raw {
 func WriteRaw(w io.Writer, tensors []Raw, meta map[string]string) error {
 	for _, t := range tensors {
 		if widths[t.DType] == 0 {
-			return fmt.Errorf("%w: tensor %.40q is %.20q", ErrDType, t.Name, t.DType)
+			return fmt.Errorf("%w: tensor %.80q is %.20q", ErrDType, t.Name, t.DType)
 		}
 	}
 	sorted := slices.Clone(tensors)

@@ -58,14 +58,14 @@ func parseHeader(header []byte) (entries []entry, meta map[string]string, err er
 	seen := map[string]bool{}
 	err = p.object(func(name string) error {
 		if seen[name] {
-			return fmt.Errorf("%w: tensor %.40q", ErrDuplicate, name)
+			return fmt.Errorf("%w: tensor %.80q", ErrDuplicate, name)
 		}
 		seen[name] = true
 		if name == metadataKey {
 			meta = map[string]string{}
 			return p.object(func(key string) error {
 				if _, ok := meta[key]; ok {
-					return fmt.Errorf("%w: metadata %.40q", ErrDuplicate, key)
+					return fmt.Errorf("%w: metadata %.80q", ErrDuplicate, key)
 				}
 				v, err := p.text()
 				meta[key] = v
@@ -152,7 +152,7 @@ func (p parser) ints() ([]int, error) {
 		}
 		n, err := strconv.Atoi(num.String())
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%w: %.40q is not an integer from 0 up", ErrHeader, num.String())
+			return nil, fmt.Errorf("%w: %.80q is not an integer from 0 up", ErrHeader, num.String())
 		}
 		list = append(list, n)
 	}
@@ -165,7 +165,7 @@ func (p parser) entry(name string) (entry, error) {
 	seen := map[string]bool{}
 	err := p.object(func(key string) (err error) {
 		if seen[key] {
-			return fmt.Errorf("%w: key %.40q of tensor %.40q", ErrDuplicate, key, name)
+			return fmt.Errorf("%w: key %.80q of tensor %.80q", ErrDuplicate, key, name)
 		}
 		seen[key] = true
 		switch key {
@@ -176,15 +176,15 @@ func (p parser) entry(name string) (entry, error) {
 		case "data_offsets":
 			offsets, err = p.ints()
 		default:
-			err = fmt.Errorf("%w: unknown key %.40q", ErrHeader, key)
+			err = fmt.Errorf("%w: unknown key %.80q", ErrHeader, key)
 		}
 		return err
 	})
 	if err != nil {
-		return e, fmt.Errorf("tensor %.40q: %w", name, err)
+		return e, fmt.Errorf("tensor %.80q: %w", name, err)
 	}
 	if len(seen) != 3 || len(offsets) != 2 {
-		return e, fmt.Errorf("%w: tensor %.40q: want dtype, shape and two data_offsets", ErrHeader, name)
+		return e, fmt.Errorf("%w: tensor %.80q: want dtype, shape and two data_offsets", ErrHeader, name)
 	}
 	e.begin, e.end = offsets[0], offsets[1]
 	return e, nil

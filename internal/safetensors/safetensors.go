@@ -83,7 +83,7 @@ func marshalHeader(layout []entry, meta map[string]string) ([]byte, error) {
 	h := append(make([]byte, 8), '{')
 	for k, v := range meta {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return nil, fmt.Errorf("%w: metadata %.40q is not UTF-8", ErrHeader, k)
+			return nil, fmt.Errorf("%w: metadata %.80q is not UTF-8", ErrHeader, k)
 		}
 	}
 	if len(meta) > 0 {
@@ -98,14 +98,14 @@ func marshalHeader(layout []entry, meta map[string]string) ([]byte, error) {
 	seen := make(map[string]bool, len(layout))
 	for _, e := range layout {
 		if e.name == "" || e.name == metadataKey || !utf8.ValidString(e.name) {
-			return nil, fmt.Errorf("%w: %.40q", ErrName, e.name)
+			return nil, fmt.Errorf("%w: %.80q", ErrName, e.name)
 		}
 		if seen[e.name] {
-			return nil, fmt.Errorf("%w: tensor %.40q", ErrDuplicate, e.name)
+			return nil, fmt.Errorf("%w: tensor %.80q", ErrDuplicate, e.name)
 		}
 		seen[e.name] = true
 		if n, ok := product(e.shape); !ok || n*widths[e.dtype] != e.end {
-			return nil, fmt.Errorf("%w: tensor %.40q of shape %v has %d bytes of %s", ErrShape, e.name, e.shape, e.end, e.dtype)
+			return nil, fmt.Errorf("%w: tensor %.80q of shape %v has %d bytes of %s", ErrShape, e.name, e.shape, e.end, e.dtype)
 		}
 		if len(h) > 9 {
 			h = append(h, ',')
@@ -152,7 +152,7 @@ func Finite(t Tensor) error {
 	for i, x := range t.Data {
 		// An all-ones exponent is what NaN and the infinities share.
 		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
-			return fmt.Errorf("%w: tensor %.40q, value %d", ErrNotFinite, t.Name, i)
+			return fmt.Errorf("%w: tensor %.80q, value %d", ErrNotFinite, t.Name, i)
 		}
 	}
 	return nil
