@@ -144,6 +144,7 @@ func TestSimulateConfidentUnion(t *testing.T) {
 			if p.levels == 0 && float64(marginal) < 0.25*float64(reps) {
 				t.Errorf("%s, n %d: the marginal rule exceeds its level in %d of %d draws only; expected it to break the promise of confidence", p.name, n, marginal, reps)
 			}
+			t.Logf("%s, n %d: level exceeded in %d, marginal rule in %d, of %d", p.name, n, bad, marginal, reps)
 			if p.levels == 0 && n == 600 && float64(sharp) < 0.8*float64(reps) {
 				t.Errorf("%s, n %d: the rate is below half of the level in %d of %d draws: the levels are too strict", p.name, n, reps-sharp, reps)
 			}
@@ -193,6 +194,7 @@ func TestSimulateMiss(t *testing.T) {
 			if breaks := levels > 0 || math.Ceil(float64(n)*miss)/float64(n+1) > 1.05*miss; breaks && naive.mean() < miss+2*naive.se() {
 				t.Errorf("levels %d, n %d: the uncorrected rule misses %.4f, expected it to break %v", levels, n, naive.mean(), miss)
 			}
+			t.Logf("levels %d, n %d: %.4f missed, uncorrected %.4f, with confidence exceeded in %d of %d", levels, n, mean.mean(), naive.mean(), bad, reps)
 			atMost(t, fmt.Sprintf("miss with confidence, levels %d, n %d", levels, n), bad, reps, 0.1)
 		}
 	}
@@ -254,6 +256,7 @@ func TestSimulateGroups(t *testing.T) {
 			if groups == 10 && levels == 0 && byRun.mean() < alpha+2*byRun.se() {
 				t.Errorf("%d groups: the rule by run alerts %.4f of new groups, expected it to break %v", groups, byRun.mean(), alpha)
 			}
+			t.Logf("levels %d, %d groups: by group %.4f, by run %.4f, with confidence exceeded in %d of %d", levels, groups, byGroup.mean(), byRun.mean(), bad, confident)
 			if confident > 0 {
 				atMost(t, fmt.Sprintf("by group with confidence, %d groups", groups), bad, confident, 0.1)
 			}
@@ -364,6 +367,7 @@ func TestSimulateWindow(t *testing.T) {
 			m     moments
 			level float64
 		}{{"false alarms", fa, r.FalseAlarm}, {"blocks", bl, r.Block}, {"misses", ms, r.Miss}} {
+			t.Logf("n %d: %s %.4f, promised %v", n, c.what, c.m.mean(), c.level)
 			if c.m.mean() > c.level+4*c.m.se() {
 				t.Errorf("n %d: %s %.4f, promised %v", n, c.what, c.m.mean(), c.level)
 			}

@@ -1,6 +1,7 @@
 package calib_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -58,6 +59,7 @@ func TestSimulateMondrian(t *testing.T) {
 			t.Errorf("%s: %.4f, promised %v", g, m.mean(), alpha)
 		}
 	}
+	t.Logf("calm %.4f, busy %.4f, by one level %.4f and %.4f", rates["calm"].mean(), rates["busy"].mean(), pooled["calm"].mean(), pooled["busy"].mean())
 	if m := pooled["busy"]; m.mean() < 1.5*alpha {
 		t.Errorf("one level for all alerts %.4f of the busy group, expected it to break %v by far", m.mean(), alpha)
 	}
@@ -79,7 +81,7 @@ func TestSimulateHoldBudget(t *testing.T) {
 	for _, n := range []int{60, 250} {
 		rng := rand.New(rand.NewPCG(uint64(n), 9))
 		var runs, calls, naive moments
-		var badRuns, badCalls, none int
+		var badRuns, badCalls int
 		for range reps {
 			traffic := make([]calib.Scored, n)
 			var all []float64
@@ -105,9 +107,12 @@ func TestSimulateHoldBudget(t *testing.T) {
 			}
 			set := func(b calib.Budget, confidence float64) (float64, bool) {
 				c, err := calib.Request{HoldBudget: b, Confidence: confidence}.Solve(nil, traffic)
-				if err != nil {
-					none++
+				var few *calib.TooFewError
+				if errors.As(err, &few) && b.PerCall && confidence > 0 { // refused: nothing is held
 					return calib.Off, false
+				}
+				if err != nil {
+					t.Fatal(err)
 				}
 				return c.Plans[0].Hold.Value, true
 			}
@@ -135,6 +140,7 @@ func TestSimulateHoldBudget(t *testing.T) {
 				t.Errorf("n %d: %.4f of the %s are held, budget %v", n, m.mean(), what, rate)
 			}
 		}
+		t.Logf("n %d: held runs %.4f, calls %.4f; with confidence exceeded in %d and %d of %d; calls as independent %.4f", n, runs.mean(), calls.mean(), badRuns, badCalls, reps, naive.mean())
 		atMost(t, fmt.Sprintf("held runs with confidence, n %d", n), badRuns, reps, 0.1)
 		atMost(t, fmt.Sprintf("held calls with confidence, n %d", n), badCalls, reps, 0.1)
 		if naive.mean() < 0.15 {
@@ -177,6 +183,7 @@ func TestSimulateContamination(t *testing.T) {
 			bad++
 		}
 	}
+	t.Logf("with the allowance %.4f, without %.4f, with confidence exceeded in %d of %d", allowed.mean(), naive.mean(), bad, reps)
 	if allowed.mean() > alpha+4*allowed.se() {
 		t.Errorf("safe runs are alerted with probability %.4f, promised %v", allowed.mean(), alpha)
 	}
@@ -225,6 +232,7 @@ func TestSimulateShift(t *testing.T) {
 		weighted.add(rate(calib.Request{FalseAlarm: alpha, Shift: shift}))
 		plain.add(rate(calib.Request{FalseAlarm: alpha}))
 	}
+	t.Logf("weighted %.4f, plain %.4f", weighted.mean(), plain.mean())
 	if weighted.mean() > alpha+4*weighted.se() {
 		t.Errorf("weighted: %.4f, promised %v", weighted.mean(), alpha)
 	}
