@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/data"
@@ -64,7 +63,7 @@ func (r *Run) Embed(ctx context.Context) error {
 		if err := r.takeOver(ctx, c); err != nil {
 			return nil, err
 		}
-		stats, err := fillCache(ctx, c, enc, r.trainingTexts(), cache.Shard{}, r.opts.Progress.Start, "embed")
+		stats, err := fillCache(ctx, c, enc, r.trainingTexts(), cache.Shard{}, r.opts.Progress, "embed")
 		if err != nil {
 			return nil, err
 		}
@@ -85,28 +84,33 @@ func (r *Run) Embed(ctx context.Context) error {
 			return nil, err
 		}
 		// The segments too: should one be lost, the stage is not up to date.
-		files, err := filepath.Glob(r.path("embed", "*.arrow"))
+		files, err := os.ReadDir(r.path("embed"))
 		if err != nil {
 			return nil, err
 		}
 		out := []string{vocabularyFile, filepath.Join("embed", "cache.json")}
-		for _, p := range files {
-			out = append(out, filepath.Join("embed", filepath.Base(p)))
+		for _, f := range files {
+			if isSegment(f.Name()) {
+				out = append(out, filepath.Join("embed", f.Name()))
+			}
 		}
 		return out, nil
 	})
 }
 
+// isSegment tells segments of a cache by their name.
+func isSegment(path string) bool { return filepath.Ext(path) == ".arrow" }
+
 // EmbedShard embeds one shard of the texts that Embed embeds, and records nothing:
 // several processes can do so in one folder at a time. When all shards are there,
 // Embed finds nothing left to compute and finishes the stage.
-func (r *Run) EmbedShard(ctx context.Context, shard cache.Shard) (cache.Stats, error) {
+func (r *Run) EmbedShard(ctx context.Context, shard cache.Shard) (EmbedStats, error) {
 	if err := r.needs("data"); err != nil {
-		return cache.Stats{}, err
+		return EmbedStats{}, err
 	}
 	enc, err := r.encoder(ctx)
 	if err != nil {
-		return cache.Stats{}, err
+		return EmbedStats{}, err
 	}
 	c, err := r.openCache(enc.ID(), false)
 	if errors.Is(err, cache.ErrEncoder) {
@@ -117,13 +121,23 @@ func (r *Run) EmbedShard(ctx context.Context, shard cache.Shard) (cache.Stats, e
 		}
 	}
 	if err != nil {
-		return cache.Stats{}, err
+		return EmbedStats{}, err
 	}
 	defer c.Close()
 	if err := r.takeOver(ctx, c); err != nil {
-		return cache.Stats{}, err
+		return EmbedStats{}, err
 	}
-	return fillCache(ctx, c, enc, r.trainingTexts(), shard, r.opts.Progress.Start, "embed "+shard.String())
+	return embedShard(ctx, c, enc, r.trainingTexts(), shard, r.opts.Progress)
+}
+
+// embedShard fills a cache with a shard and says how it went.
+func embedShard(ctx context.Context, c *cache.Cache, enc embed.Encoder, texts textSeq, shard cache.Shard, report *progress.Reporter) (EmbedStats, error) {
+	name := "embed"
+	if shard.Count > 0 {
+		name += " " + shard.String()
+	}
+	stats, err := fillCache(ctx, c, enc, texts, shard, report, name)
+	return EmbedStats{Encoder: enc.ID(), Shard: shard.String(), Stats: stats, Vectors: c.Len()}, err
 }
 
 // adopt gives a remote encoder the identity that the run's cache already has, if
@@ -313,13 +327,5 @@ func EmbedFiles(ctx context.Context, o EmbedOptions) (EmbedStats, error) {
 			return EmbedStats{}, err
 		}
 	}
-	name := "embed"
-	if o.Shard.Count > 1 {
-		name += " " + o.Shard.String()
-	}
-	stats, err := fillCache(ctx, c, enc, guardTexts(fileSeq(slices.Clone(o.Files)...)), o.Shard, o.Progress.Start, name)
-	if err != nil {
-		return EmbedStats{}, err
-	}
-	return EmbedStats{Encoder: enc.ID(), Shard: o.Shard.String(), Stats: stats, Vectors: c.Len()}, nil
+	return embedShard(ctx, c, enc, guardTexts(fileSeq(o.Files...)), o.Shard, o.Progress)
 }

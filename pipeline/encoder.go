@@ -17,6 +17,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed/hash"
 	"github.com/dreamguard/dreamguard/embed/remote"
 	"github.com/dreamguard/dreamguard/embed/static"
+	"github.com/dreamguard/dreamguard/embed/transformer"
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/progress"
@@ -31,6 +32,8 @@ func openEncoder(ctx context.Context, e configs.Encoder, backend string, want em
 		enc = hash.New(e.Dims)
 	case "static":
 		enc, err = openStatic(e.Path)
+	case "transformer":
+		enc, err = openTransformer(e, backend, want)
 	case "remote":
 		enc, err = openRemote(ctx, e, want)
 	default:
@@ -75,6 +78,14 @@ func openStatic(path string) (embed.Encoder, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return enc, nil
+}
+
+func openTransformer(e configs.Encoder, backend string, want embed.ID) (embed.Encoder, error) {
+	t := e.Transformer
+	return transformer.Open(e.Path, transformer.Options{
+		Backend: backend, Layer: t.Layer, Pooling: transformer.Pooling(t.Pooling), MaxTokens: t.MaxTokens, Overlap: t.Overlap, Prefix: e.Prefix, Batch: t.Batch,
+		Name: want.Name, // a folder can be renamed; the digest covers what is in it
+	})
 }
 
 func openRemote(ctx context.Context, e configs.Encoder, want embed.ID) (embed.Encoder, error) {
@@ -190,17 +201,17 @@ func (a *ahead) fill(ctx context.Context, name string, ts []*data.Trajectory) er
 	if a == nil {
 		return nil
 	}
-	_, err := fillCache(ctx, a.cache, a.enc, guardTexts(sliceSeq(ts)), cache.Shard{}, a.report.Start, "embed "+name)
+	_, err := fillCache(ctx, a.cache, a.enc, guardTexts(sliceSeq(ts)), cache.Shard{}, a.report, "embed "+name)
 	return err
 }
 
 // fillCache fills a cache and shows how far it is.
-func fillCache(ctx context.Context, c *cache.Cache, enc embed.Encoder, texts textSeq, shard cache.Shard, start func(string, int) *progress.Task, name string) (cache.Stats, error) {
+func fillCache(ctx context.Context, c *cache.Cache, enc embed.Encoder, texts textSeq, shard cache.Shard, report *progress.Reporter, name string) (cache.Stats, error) {
 	fresh, err := c.Count(ctx, texts, shard)
 	if err != nil {
 		return cache.Stats{}, err
 	}
-	task := start(name, fresh)
+	task := report.Start(name, fresh)
 	defer task.Done()
 	shown := 0
 	o := cache.Options{Shard: shard, Progress: func(done int) { task.Add(done - shown); shown = done }}

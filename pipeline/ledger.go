@@ -214,7 +214,7 @@ func (r *Run) outputsOf(stages ...string) map[string]string {
 // outputDigest tells whether an output is as a stage left it. Segments of vectors
 // can be many gigabytes, and opening the cache checks each against its name.
 func outputDigest(path string) (string, error) {
-	if filepath.Ext(path) != ".arrow" {
+	if !isSegment(path) {
 		return fileDigest(path)
 	}
 	info, err := os.Stat(path)

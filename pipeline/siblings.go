@@ -71,10 +71,15 @@ func (r *Run) sibling(ctx context.Context, dir string, cfg configs.Config, set s
 	run := r
 	if !self {
 		r.opts.Log.Info("sibling run", "folder", dir)
+		opts := r.opts
+		if slow(cfg.Encoder.Kind) { // most texts are the same
+			opts.Vectors = append(slices.Clone(opts.Vectors), r.path("embed"))
+		}
 		var err error
-		if run, err = Open(dir, cfg, r.opts); err != nil {
+		if run, err = Open(dir, cfg, opts); err != nil {
 			return eval.SetResult{}, err
 		}
+		run.enc = r.enc
 		if err := run.All(ctx); err != nil {
 			return eval.SetResult{}, fmt.Errorf("%s: %w", dir, err)
 		}

@@ -16,6 +16,7 @@ func (a *app) evalCommand() *cobra.Command {
 		protocol      string
 		dataDir       string
 		traces        pipeline.TraceOptions
+		source        func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "eval (--run DIR | --artifact DIR (--traces FILE... | --protocol p1|p2 --data DIR) --out DIR)",
@@ -33,6 +34,8 @@ a file that is kept under version control.`,
 			switch {
 			case dir != "" && (traces.Artifact != "" || len(traces.Files) > 0 || protocol != ""):
 				return usagef("eval: --run measures the run's own artifact on its own sets: leave out --artifact, --traces and --protocol")
+			case dir != "" && (traces.Encoder != pipeline.EncoderSource{} || cmd.Flags().Changed("backend")):
+				return usagef("eval: a run has its encoder in its configuration: leave out --encoder, --encoder-key and --backend")
 			case dir != "":
 				return a.evalRun(cmd, dir, final, looks, asJSON)
 			case traces.Artifact == "":
@@ -43,6 +46,9 @@ a file that is kept under version control.`,
 				return usagef("eval: name either --traces FILE... or --protocol p1|p2 with --data DIR")
 			case protocol != "" && dataDir == "":
 				return usagef("eval: --protocol %s needs the folder of real trajectories: --data DIR", protocol)
+			}
+			if err := source(); err != nil {
+				return err
 			}
 			traces.Version, traces.Progress = readBuildInfo().Version, a.progress()
 			var (
@@ -60,6 +66,7 @@ a file that is kept under version control.`,
 			return a.showReport(report, traces.Out, asJSON)
 		},
 	}
+	source = encoderFlags(cmd, &traces.Encoder)
 	f := cmd.Flags()
 	runFlag(cmd, &dir)
 	f.BoolVar(&final, "final", false, "also measure the locked test sets, and record the look")

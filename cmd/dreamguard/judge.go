@@ -14,6 +14,7 @@ func (a *app) judgeCommand() *cobra.Command {
 		o      pipeline.JudgeOptions
 		all    bool
 		asJSON bool
+		source func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "judge --artifact DIR FILE",
@@ -28,6 +29,9 @@ The exit code is that of the verdict: 0 PASS, 4 HOLD, 5 BLOCK.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if o.Artifact == "" {
 				return usagef("judge: name the artifact with --artifact DIR")
+			}
+			if err := source(); err != nil {
+				return err
 			}
 			o.File = files[0]
 			j, err := pipeline.Judge(cmd.Context(), o)
@@ -70,6 +74,7 @@ The exit code is that of the verdict: 0 PASS, 4 HOLD, 5 BLOCK.`,
 			return decided(last.Decision)
 		},
 	}
+	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")

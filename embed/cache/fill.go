@@ -84,8 +84,8 @@ func (c *Cache) Count(ctx context.Context, texts iter.Seq2[string, error], shard
 // Only an encoder with the cache's own ID is accepted.
 //
 // Texts go to the encoder sorted by length, so that those of one call need
-// little padding. Which ones share a call depends on what is embedded already:
-// the vector of a text must not depend on its company.
+// little padding. Which ones share a call depends on what is embedded already: the
+// vector of a text must not depend on its company by more than rounding.
 func (c *Cache) Fill(ctx context.Context, enc embed.Encoder, texts iter.Seq2[string, error], o Options) (Stats, error) {
 	c.filling.Lock()
 	defer c.filling.Unlock()
