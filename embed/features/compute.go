@@ -27,6 +27,7 @@ func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 		t.tool(&f, c.Tool)
 		t.match(&f)
 		t.exact(&f)
+		t.personal(&f)
 		lower := strings.ToLower(args)
 		f[argDestructive] = bit(t.marked(lower, destructiveWords))
 		f[argSecret] = bit(t.marked(lower, secretMarks))

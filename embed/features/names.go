@@ -123,6 +123,13 @@ const (
 	deleteOffScope
 	authOffTask
 	taintAny
+	personalLabels
+	personalShapes
+	personalCarried
+	personalLeaves
+	personalStranger
+	pathScope
+	deleteOutside
 	count
 )
 
@@ -231,6 +238,13 @@ var definitions = [count]Definition{
 	deleteOffScope:       {"delete_off_scope", 0, 1, "is_delete times the share of exact values that do not stand in the task"},
 	authOffTask:          {"auth_off_task", 0, 1, "is_auth times the share of exact values that do not stand in the task"},
 	taintAny:             {"taint_any", 0, 1, "1 if any exact value was read as a secret and does not stand in the task"},
+	personalLabels:       {"personal_labels", 0, big, "log1p of the lines in the arguments that give a personal value under a label the task does not mention (phone: ...)"},
+	personalShapes:       {"personal_shapes", 0, big, "log1p of the values in the arguments with the shape of a personal value (address in a text, phone number, IBAN, key) that do not stand in the task"},
+	personalCarried:      {"personal_carried", 0, 1, "1 if a path in the arguments had such values written to it"},
+	personalLeaves:       {"personal_leaves", 0, 1, "is_effect times: any of the three"},
+	personalStranger:     {"personal_stranger", 0, 1, "personal_leaves with a receiver that does not stand in the task"},
+	pathScope:            {"path_scope", 0, 1, "share of the paths in the arguments that stand in the task, or lie in a folder that does"},
+	deleteOutside:        {"delete_outside", 0, 1, "is_delete times the share of paths outside every such folder"},
 	effectProduct:        {"effect_product", 0, 1, "is_effect times match_product"},
 }
 

@@ -62,6 +62,7 @@ func (t *Tracker) MarshalBinary() ([]byte, error) {
 	w.tokens(t.plainVals)
 	w.tokens(sorted(t.said))
 	w.tokens(sorted(t.taint))
+	w.tokens(sorted(t.private))
 	w.int(len(t.directives))
 	for i := range t.directives {
 		d := &t.directives[i]
@@ -137,7 +138,7 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 		t.values[tk] = place(r.byte())
 	}
 	t.plainVals = r.tokens(maxValues)
-	t.said, t.taint = set(r.tokens(maxSaid)), set(r.tokens(maxTaint))
+	t.said, t.taint, t.private = set(r.tokens(maxSaid)), set(r.tokens(maxTaint)), set(r.tokens(maxPersonal))
 	n = r.count(maxDirectives)
 	for range n {
 		d := directive{text: r.string(2 * maxDirText), tokens: r.tokens(maxDirTokens)}

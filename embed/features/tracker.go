@@ -79,6 +79,7 @@ type Tracker struct {
 	directives []directive
 	said       map[token]struct{}
 	taint      map[token]struct{}
+	private    map[token]struct{} // paths that personal values were written to
 	counts     counters
 
 	scratch scratch
@@ -135,6 +136,7 @@ func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 		values:  map[token]place{},
 		said:    map[token]struct{}{},
 		taint:   map[token]struct{}{},
+		private: map[token]struct{}{},
 		counts:  counters{LastDirective: -1},
 	}
 	for _, d := range task.Tools {
@@ -235,6 +237,7 @@ func (t *Tracker) commitCall(c verdict.Call) {
 			t.addValue(v, inAction)
 		})
 	}
+	t.keepPersonal()
 	if !tainted {
 		return
 	}
