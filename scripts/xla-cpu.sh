@@ -25,7 +25,7 @@ case $dest in *[:\']*)
 	;;
 esac
 
-python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
 	--upgrade --target "$dest/python" -r "$here/requirements-xla-cpu.txt"
 
 # A folder with nothing but the plugin: every library in it is loaded in the

@@ -30,7 +30,7 @@ esac
 root=$dest/lib/go-xla
 cuda=$root/nvidia
 rm -rf "$root"
-python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
 	--target "$root" -r "$here/requirements-xla-cuda13.txt"
 mv "$root/jax_plugins/xla_cuda13/xla_cuda_plugin.so" "$cuda/pjrt_c_api_cuda_plugin.so"
 rm -r "$root/jax_plugins"
