@@ -32,7 +32,6 @@ type DistillOptions struct {
 	Licence static.Licence
 
 	Progress *progress.Reporter
-	Version  string // of the tool, written into the file
 }
 
 // TeacherOptions open a sentence encoder.
@@ -140,7 +139,7 @@ func distillFrom(ctx context.Context, teacher Teacher, words *tokenize.Tokenizer
 	return &static.Table{
 		Manifest: static.Manifest{
 			Name: name, Dims: o.Fit.Dims, Tokens: len(tokens), Source: source,
-			Recipe:  static.Recipe{SIF: o.Fit.SIF, Ridge: o.Fit.Ridge, Tokens: o.Fit.Tokens, Seed: o.Seed, Tool: o.Version},
+			Recipe:  static.Recipe{Version: distill.Version, SIF: o.Fit.SIF, Ridge: o.Fit.Ridge, Tokens: o.Fit.Tokens, Seed: o.Seed},
 			Corpus:  corpus.about,
 			Licence: o.Licence,
 		},

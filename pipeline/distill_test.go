@@ -122,7 +122,7 @@ func TestDistill(t *testing.T) {
 	}
 	teacher := &sumTeacher{hash.New(48), words, 0}
 	o := DistillOptions{
-		Teacher: TeacherOptions{Cache: t.TempDir()}, Corpus: []string{train}, Texts: 300, Seed: 1, Fit: distill.Defaults(32), Version: "test",
+		Teacher: TeacherOptions{Cache: t.TempDir()}, Corpus: []string{train}, Texts: 300, Seed: 1, Fit: distill.Defaults(32),
 	}
 	source := static.Source{Name: "ours/sum", Weights: "w", Tokenizer: "t", Encoder: teacher.ID().Digest}
 	table, res, err := distillFrom(ctx, teacher, words, 64, source, o)
@@ -130,7 +130,7 @@ func TestDistill(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := table.Manifest
-	if m.Name != "sum-static-32" || m.Tokens != words.Size() || m.Source != source || m.Recipe.SIF != o.Fit.SIF || m.Recipe.Tool != "test" {
+	if m.Name != "sum-static-32" || m.Tokens != words.Size() || m.Source != source || m.Recipe.SIF != o.Fit.SIF || m.Recipe.Version != distill.Version {
 		t.Errorf("manifest %+v", m)
 	}
 	if c := m.Corpus; len(c.Files) != 1 || c.Files[0].Runs != 60 || c.Files[0].Name != filepath.Base(train) || c.Fitted != 300 || c.Texts <= 300 || c.Tokens == 0 || len(c.Digest) != 64 {

@@ -9,6 +9,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// Version numbers the method. It changes with every change of code that gives
+// another table for the same input and options.
+const Version = 1
+
 // ErrInput is returned for input or options that Fit cannot work with. The
 // message names the field.
 var ErrInput = errors.New("distill: bad input")

@@ -68,11 +68,11 @@ type Source struct {
 
 // Recipe holds the settings of the distillation (package distill).
 type Recipe struct {
-	SIF    float64 `json:"sif"`    // a of the token weight a/(a+p)
-	Ridge  float64 `json:"ridge"`  // penalty of the map from pooled token vectors to the teacher's text vectors
-	Tokens float64 `json:"tokens"` // penalty of the correction of single tokens; 0 = none
-	Seed   uint64  `json:"seed"`   // of the draw of texts
-	Tool   string  `json:"tool"`   // version of the program
+	Version int     `json:"version"` // of the method, distill.Version
+	SIF     float64 `json:"sif"`     // a of the token weight a/(a+p)
+	Ridge   float64 `json:"ridge"`   // penalty of the map from pooled token vectors to the teacher's text vectors
+	Tokens  float64 `json:"tokens"`  // penalty of the correction of single tokens; 0 = none
+	Seed    uint64  `json:"seed"`    // of the draw of texts
 }
 
 // Corpus identifies the texts that the table was fitted on.

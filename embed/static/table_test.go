@@ -17,7 +17,8 @@ import (
 
 func TestTableRoundTrip(t *testing.T) {
 	in := small()
-	in.Manifest.Recipe = static.Recipe{SIF: 0.1, Ridge: 0.2, Tokens: 1, Seed: 5, Tool: "test <1>"}
+	in.Manifest.Licence.Notice = "a & b <c>"
+	in.Manifest.Recipe = static.Recipe{Version: 1, SIF: 0.1, Ridge: 0.2, Tokens: 1, Seed: 5}
 	in.Manifest.Corpus = static.Corpus{Files: []static.File{{Name: "train.jsonl.gz", Digest: "x", Runs: 3}}, Texts: 9, Tokens: 1 << 40}
 	b := file(t, in)
 	out, err := static.ParseTable(b)
