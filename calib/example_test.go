@@ -126,6 +126,6 @@ func ExampleSuspects() {
 		fmt.Println(runs[s.Index].ID, runs[s.Index].Risk, s.Outlier)
 	}
 	// Output:
-	// 0-20 0.97 true
-	// 0-49 0.197 false
+	// unlabelled-20 0.97 true
+	// unlabelled-49 0.197 false
 }

@@ -24,14 +24,14 @@ type Guarantee struct {
 	Confidence float64 `json:"confidence,omitempty"` // with this confidence over the draw of the calibration runs; 0: on average over it
 	At95       float64 `json:"at_95,omitempty"`      // beside a promise on average: the rate that is not exceeded with 95 % confidence; 0 where it is not known
 	Unit       Unit    `json:"unit,omitempty"`
-	Runs       int     `json:"runs"`                // calibration runs it rests on
-	Groups     int     `json:"groups"`              // groups they come from
-	For        string  `json:"for,omitempty"`       // the runs it speaks of, as field=value; "" is all
-	Pooled     bool    `json:"pooled,omitempty"`    // runs with levels of their own are among Runs: it speaks of all of them together
-	Assumed    bool    `json:"assumed,omitempty"`   // the runs were declared safe, not labelled
-	Spoiled    int     `json:"spoiled,omitempty"`   // it still holds if so many units are not what they were declared to be
-	PerCall    bool    `json:"per_call,omitempty"`  // calls are counted, the first MaxCalls of a run
-	MaxCalls   int     `json:"max_calls,omitempty"` //
+	Runs       int     `json:"runs"`               // calibration runs it rests on
+	Groups     int     `json:"groups"`             // groups they come from
+	For        string  `json:"for,omitempty"`      // the runs it speaks of, as field=value; "" is all
+	Pooled     bool    `json:"pooled,omitempty"`   // runs with levels of their own are among Runs: it speaks of all of them together
+	Assumed    bool    `json:"assumed,omitempty"`  // the runs were declared safe, not labelled
+	Spoiled    int     `json:"spoiled,omitempty"`  // it still holds if so many units are not what they were declared to be
+	PerCall    bool    `json:"per_call,omitempty"` // calls are counted, the first MaxCalls of a run
+	MaxCalls   int     `json:"max_calls,omitempty"`
 	Effective  float64 `json:"effective,omitempty"` // effective number of runs, where they were weighted
 }
 
@@ -43,10 +43,13 @@ func (g Guarantee) String() string {
 	}
 	share := percent(g.Level)
 	like := fmt.Sprintf("like the %d calibration runs", g.Runs)
-	of := ""
+	units := "runs"
 	if g.Unit == ByGroup {
-		like = fmt.Sprintf("of a new group, like the %d calibration groups (%d runs)", g.Groups, g.Runs)
-		of = " of groups"
+		like = fmt.Sprintf("of new groups, like the %d calibration groups (%d runs)", g.Groups, g.Runs)
+		if g.Confidence == 0 {
+			like = strings.Replace(like, "new groups", "a new group", 1)
+		}
+		units = "groups"
 	}
 	what := map[Bound][2]string{
 		BoundFalseAlarm: {"safe", "held or blocked"},
@@ -67,7 +70,7 @@ func (g Guarantee) String() string {
 		if what[0] == "unsafe" {
 			article = "An"
 		}
-		fmt.Fprintf(&b, "%s %s %s is %s with probability at most %s (averaged over the draw of the calibration runs%s)", article, kind, like, what[1], share, of)
+		fmt.Fprintf(&b, "%s %s %s is %s with probability at most %s (averaged over the draw of the calibration %s)", article, kind, like, what[1], share, units)
 	}
 	if !g.PerCall {
 		if g.Bound == BoundHolds {
@@ -85,14 +88,9 @@ func (g Guarantee) String() string {
 		fmt.Fprintf(&b, " The runs were weighted to resemble other traffic and count as %.0f; it holds as far as the weights are right.", g.Effective)
 	}
 	if g.Assumed {
-		unit := "runs"
-		if g.Unit == ByGroup {
-			unit = "groups"
-		}
-		switch {
-		case g.Spoiled > 0:
-			fmt.Fprintf(&b, " The runs were declared safe; it still holds if up to %d of the %s are not.", g.Spoiled, unit)
-		default:
+		if g.Spoiled > 0 {
+			fmt.Fprintf(&b, " The runs were declared safe; it still holds if up to %d of the %s are not.", g.Spoiled, units)
+		} else {
 			b.WriteString(" The runs were declared safe; it holds if they are.")
 		}
 	}
@@ -107,9 +105,9 @@ type Plan struct {
 	Guarantees []Guarantee `json:"guarantees"`
 
 	// What the levels do to the conformal runs they were set on.
-	Runs    int `json:"runs"`    // scored runs of any label
-	Safe    int `json:"safe"`    // of these, safe or declared safe
-	Unsafe  int `json:"unsafe"`  //
+	Runs    int `json:"runs"` // scored runs of any label
+	Safe    int `json:"safe"` // of these, safe or declared safe
+	Unsafe  int `json:"unsafe"`
 	Alerted int `json:"alerted"` // safe runs held or blocked
 	Blocked int `json:"blocked"` // safe runs blocked
 	Missed  int `json:"missed"`  // unsafe runs neither held nor blocked up to the hazard

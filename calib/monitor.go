@@ -142,7 +142,7 @@ type Status struct {
 	Labelled  int     `json:"labelled"`     // runs known to be safe
 	Alerts    int     `json:"alerts"`       // of these, alerted
 	RateLower float64 `json:"rate_lower"`   // bounds of their alert rate, valid at all times at once
-	RateUpper float64 `json:"rate_upper"`   //
+	RateUpper float64 `json:"rate_upper"`
 }
 
 // Status returns where the tests stand.

@@ -16,13 +16,23 @@ const (
 	Unsafe
 )
 
+func (l Label) String() string {
+	switch l {
+	case Safe:
+		return "safe"
+	case Unsafe:
+		return "unsafe"
+	}
+	return "unlabelled"
+}
+
 // Scored is a run reduced to what thresholds are set on. Scores lie in [0, 1]
 // and are compared on the grid.
 type Scored struct {
 	ID          string
-	Group       string   // runs of one task; "" is a group of its own
-	Fingerprint string   // digest of the contents: equal ones are one run; "" is not compared
-	Label       Label    //
+	Group       string // runs of one task; "" is a group of its own
+	Fingerprint string // digest of the contents: equal ones are one run; "" is not compared
+	Label       Label
 	Path        []string // values of the fields of [Request.By], coarse ones first
 
 	Hazard float64   // largest p_haz over the judged calls, of a located unsafe run up to and including its first hazard

@@ -19,8 +19,8 @@ type Calibration struct {
 // GroupRow says what became of one group.
 type GroupRow struct {
 	Path    []string `json:"path"`
-	Runs    int      `json:"runs"`           // conformal runs
-	Safe    int      `json:"safe"`           //
+	Runs    int      `json:"runs"` // conformal runs
+	Safe    int      `json:"safe"`
 	Backoff bool     `json:"backoff"`        // too few: it takes the levels of Plan, and has that one's guarantee only
 	Plan    []string `json:"plan,omitempty"` // path of the plan it takes; empty is the default
 }
@@ -43,13 +43,24 @@ func (c *Calibration) For(path []string) *Plan {
 // that the guard would not act, or that calls which are held whatever their
 // score break it.
 type NoLevelError struct {
-	Runs  int     // scored safe runs
+	Bound Bound
+	Runs  int     // scored runs that it was to be set on
 	AtTop int     // of these, runs whose S is 1: saturated, or with a call that is held whatever its score
 	Alpha float64 // the bound
 }
 
 func (e *NoLevelError) Error() string {
-	return fmt.Sprintf("calib: no level keeps %s: %d of %d safe runs reach the top of the scale", percent(e.Alpha), e.AtTop, e.Runs)
+	return fmt.Sprintf("calib: no level keeps the %s bound of %s: %d of %d runs reach the top of the scale", e.Bound, percent(e.Alpha), e.AtTop, e.Runs)
+}
+
+// atTop counts the runs whose S is 1 by the given score.
+func atTop(runs []Scored, score func(*Scored) float64) (n int) {
+	for i := range runs {
+		if Grid(score(&runs[i])) == 1 {
+			n++
+		}
+	}
+	return n
 }
 
 // Solve sets the levels. tuning and conformal share no run ([Split] makes such
@@ -102,6 +113,9 @@ func (r Request) Solve(tuning, conformal []Scored) (*Calibration, error) {
 		failed, err := r.solve(c, tuning, conformal, need)
 		var few *TooFewError
 		if !errors.As(err, &few) || len(failed) == 0 {
+			if n := len(c.Copies); err != nil && n > 0 {
+				err = fmt.Errorf("%w (%d copies of other runs were left out)", err, n)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -154,6 +168,9 @@ func (r *Request) set(p *Plan, tuning []Scored, n node) error {
 		t, err := r.HoldBudget.threshold(n.runs, e)
 		if err != nil {
 			return fmt.Errorf("hold budget: %w", err)
+		}
+		if t.IsOff() {
+			return &NoLevelError{Bound: BoundHolds, Runs: len(n.runs), AtTop: atTop(n.runs, (*Scored).traffic), Alpha: r.HoldBudget.Rate}
 		}
 		p.Hold, low = t, t.Value
 		g := promise(BoundHolds, r.HoldBudget.Rate, n.runs)
@@ -232,17 +249,14 @@ func (r *Request) window(p *Plan, safe, unsafe []Scored, low float64) (at95 floa
 			return 0, err
 		}
 		// Calls that are held whatever their score go on being held.
-		top := 0
-		for i := range safe {
-			if Grid(safe[i].Risk) == 1 {
-				top++
-			}
-		}
+		top := atTop(safe, func(s *Scored) float64 { return s.Risk })
 		if t.Silent() || t.Hold.IsOff() && top > 0 {
-			return 0, &NoLevelError{Runs: len(safe), AtTop: top, Alpha: r.FalseAlarm}
+			return 0, &NoLevelError{Bound: BoundFalseAlarm, Runs: len(safe), AtTop: top, Alpha: r.FalseAlarm}
 		}
 		if r.Confidence == 0 && r.Unit == ByRun && r.Shift == nil {
-			at95 = t.bound(0.95, e.spoiled)
+			if at95 = t.bound(0.95, e.spoiled); at95 == 1 {
+				at95 = 0 // nothing is known
+			}
 		}
 		p.Block = t.Block
 		if p.Hold.N == 0 || t.Hold.Value > low {

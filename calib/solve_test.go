@@ -240,7 +240,9 @@ func TestSolveRefuses(t *testing.T) {
 		{"too few for the budget", calib.Request{FalseAlarm: 0.3, HoldBudget: calib.Budget{Rate: 0.01}}, nil, safeRuns(98), few("scored runs", 98, 99)},
 		{"too few groups", calib.Request{FalseAlarm: 0.05, Unit: calib.ByGroup}, nil, with(safeRuns(100), func(*calib.Scored) {})[:18], few("groups", 18, 19)},
 		{"too few beside the contamination", calib.Request{FalseAlarm: 0.05, AssumeSafe: true, Contamination: 0.1}, nil, safeRuns(20), few("scored safe runs", 20, 22)},
-		{"copies fake n", calib.Request{FalseAlarm: 0.05}, nil, append(safeRuns(18), safeRuns(18)...), few("scored safe runs", 18, 19)},
+		{"copies fake n", calib.Request{FalseAlarm: 0.05}, nil, append(safeRuns(18), safeRuns(18)...), func(err error) bool {
+			return few("scored safe runs", 18, 19)(err) && strings.Contains(err.Error(), "18 copies of other runs")
+		}},
 		{"copies across the parts fake n", calib.Request{FalseAlarm: 0.05, Miss: 0.1, Confidence: 0.9}, both(), both(), few("scored safe runs", 0, 45)},
 		{"NaN risk", calib.Request{FalseAlarm: 0.05}, nil, with(safeRuns(50), func(s *calib.Scored) { s.Risk = nan }), is(calib.ErrScore)},
 		{"infinite hazard", calib.Request{FalseAlarm: 0.05}, nil, with(safeRuns(50), func(s *calib.Scored) { s.Hazard = calib.Off }), is(calib.ErrScore)},
@@ -254,6 +256,16 @@ func TestSolveRefuses(t *testing.T) {
 			}
 			return runs
 		}(), top},
+		{"budget that held calls exceed", calib.Request{HoldBudget: calib.Budget{Rate: 0.05}}, nil, func() []calib.Scored {
+			runs := safeRuns(100)
+			for i := range 10 {
+				runs[i].Calls = []float64{0.2, 1}
+			}
+			return runs
+		}(), func(err error) bool {
+			var n *calib.NoLevelError
+			return errors.As(err, &n) && n.Bound == calib.BoundHolds && n.AtTop == 10
+		}},
 		{"no pair", calib.Request{FalseAlarm: 0.05, Miss: 0.05, Confidence: 0.9}, others(), both(), infeasible},
 		{"no window", calib.Request{FalseAlarm: 0.05, Miss: 0.05}, nil, both(), infeasible},
 		{"no window beside the budget", calib.Request{Miss: 0.05, HoldBudget: calib.Budget{Rate: 0.1}}, nil, both(), infeasible},
