@@ -34,7 +34,7 @@ With --backend it looks at one backend only and exits with 1 if it is missing.`,
 		Args: args(cobra.NoArgs),
 	}
 	backendFlag(cmd, "look at this backend only and fail if it is missing")
-	cmd.Flags().StringArrayVar(&encoders, "encoder", nil, "folder of a transformer encoder whose files to check; may be repeated")
+	cmd.Flags().StringArrayVar(&encoders, "encoder", nil, "folder of an encoder, static or transformer, whose files to check; may be repeated")
 	cmd.Flags().StringVar(&probe, "probe", "", "") // what doctor starts itself with, once per backend
 	if err := cmd.Flags().MarkHidden("probe"); err != nil {
 		panic(err) // the flag was defined a line above

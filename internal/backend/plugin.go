@@ -2,9 +2,7 @@ package backend
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,15 +43,15 @@ func findPlugin(kind string) (string, error) {
 	dirs, set := pluginFolders()
 	install := map[string]string{
 		"cpu":  "install one with scripts/xla-cpu.sh",
-		"cuda": "build the cuda target of the Dockerfile, which installs one",
+		"cuda": "install one with scripts/xla-cuda.sh",
 	}[kind]
 	var found string
 	var seen []string
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			if !set && errors.Is(err, fs.ErrNotExist) {
-				continue
+			if !set {
+				continue // go-xla's own folders need not be there
 			}
 			return "", fmt.Errorf("%s: %w: %s", pathVariable, err, install)
 		}
