@@ -10,32 +10,27 @@ import (
 type mergeJSON struct {
 	left, right string
 	comment     bool
+	problem     string // why it is none
 }
 
+// UnmarshalJSON leaves a problem to be reported with the number of the merge.
 func (m *mergeJSON) UnmarshalJSON(raw []byte) error {
-	if len(raw) > 0 && raw[0] == '[' {
-		var parts []string
-		if err := json.Unmarshal(raw, &parts); err != nil {
-			return err
-		}
-		if len(parts) != 2 {
-			return fmt.Errorf("a merge of %d tokens, want 2", len(parts))
-		}
-		m.left, m.right = parts[0], parts[1]
-		return nil
-	}
 	var line string
-	if err := json.Unmarshal(raw, &line); err != nil {
-		return err
-	}
-	if m.comment = strings.HasPrefix(line, "#version"); m.comment {
+	if json.Unmarshal(raw, &line) == nil && raw[0] == '"' {
+		var ok bool
+		m.comment = strings.HasPrefix(line, "#version")
+		m.left, m.right, ok = strings.Cut(line, " ")
+		if !ok || strings.Contains(m.right, " ") {
+			m.problem = fmt.Sprintf("%q, want two tokens with one space between", line)
+		}
 		return nil
 	}
-	var ok bool
-	m.left, m.right, ok = strings.Cut(line, " ")
-	if !ok || strings.Contains(m.right, " ") {
-		return fmt.Errorf("merge %q, want two tokens and one space", line)
+	var parts []string
+	if err := json.Unmarshal(raw, &parts); err != nil || len(parts) != 2 {
+		m.problem = "want two tokens"
+		return nil
 	}
+	m.left, m.right = parts[0], parts[1]
 	return nil
 }
 
@@ -91,6 +86,9 @@ func (t *Tokenizer) parseBPE(f *fileJSON) (map[string]int32, error) {
 	for i, mg := range m.Merges {
 		if mg.comment {
 			continue
+		}
+		if mg.problem != "" {
+			return nil, badFormat(fmt.Sprintf("model.merges[%d]", i), "%s", mg.problem)
 		}
 		left, okLeft := m.Vocab[mg.left]
 		right, okRight := m.Vocab[mg.right]

@@ -1,7 +1,6 @@
 package tokenize
 
 import (
-	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -169,10 +168,5 @@ func validUTF8(text string) string {
 	if utf8.ValidString(text) {
 		return text
 	}
-	var b strings.Builder
-	b.Grow(len(text) + 8)
-	for _, r := range text {
-		b.WriteRune(r)
-	}
-	return b.String()
+	return string([]rune(text))
 }
