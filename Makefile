@@ -16,7 +16,7 @@ ifneq ($(SIMD),)
 export GOEXPERIMENT := $(SIMD)
 endif
 
-.PHONY: help build demo test race bench cover fuzz lint clean
+.PHONY: help build demo test race bench scale cover fuzz lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ race: ## run the tests of concurrent packages under the race detector (needs a C
 
 bench: ## measure the time of a verdict and of what it is made of
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/features ./embed/cache
+
+scale: ## embed a million texts and hold the process to 500 MB (half a minute, 2 GB of disk)
+	DREAMGUARD_SCALE=1 $(GO) test -count=1 -v -run '^TestEmbedAtScale$$' ./pipeline
 
 cover: ## measure test coverage into build/cover.html
 	@mkdir -p build

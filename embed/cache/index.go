@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // index finds the row of a key. It is an open-addressing table of one word per
 // slot, since a cache of many million texts keeps it in memory: 11 to 21 bytes
-// per text, and nothing that the collector has to look at. The keys themselves
-// stay in the mapped segments.
+// per text beside the 16 of the key, which is with its segment, and nothing that
+// the collector has to look at.
 //
 // A used slot holds, from its top bit down, 23 bits of the key, the number of
 // the segment from 1, and the row in it. Equal bits are not yet equal keys: the

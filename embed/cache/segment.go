@@ -107,8 +107,8 @@ func sumFromName(name string) (string, bool) {
 // segment is one file, mapped.
 type segment struct {
 	data    []byte    // the whole file
-	keys    []byte    // KeySize bytes a row
-	vectors []float32 // dims values a row
+	keys    []byte    // KeySize bytes a row, copied: looking one up must not bring in the vectors around it
+	vectors []float32 // dims values a row, in data
 	dims    int
 	unmap   func() error
 }
@@ -169,7 +169,7 @@ func checkedSegment(data []byte, sum string, dims int) (*segment, error) {
 	return decodeSegment(data, dims)
 }
 
-// decodeSegment reads an Arrow file without copying it. It trusts nothing: a
+// decodeSegment reads an Arrow file without copying its vectors. It trusts nothing: a
 // checksum protects from accidents, not from a hostile file.
 func decodeSegment(data []byte, dims int) (s *segment, err error) {
 	// The Arrow reader follows flatbuffer offsets without checking each one.
@@ -219,7 +219,7 @@ func decodeSegment(data []byte, dims int) (s *segment, err error) {
 			return nil, fmt.Errorf("value %d of vector %d is %v", i%dims, i/dims, x)
 		}
 	}
-	return &segment{data: data, keys: raw[:n*KeySize], vectors: vec, dims: dims}, nil
+	return &segment{data: data, keys: bytes.Clone(raw[:n*KeySize]), vectors: vec, dims: dims}, nil
 }
 
 // errTooLarge is returned by mapFile.
