@@ -1,13 +1,14 @@
 package distill
 
 import (
-	"math"
 	"runtime"
 	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dreamguard/dreamguard/embed/static"
 )
 
 // counts is a sparse matrix with one row per text and one column per token that
@@ -25,7 +26,7 @@ type lists struct {
 	value []float64
 }
 
-// pool returns the matrix of sqrt(n), n being how often a token stands in a text.
+// pool returns the matrix of what the occurrences of a token in a text count for.
 func pool(texts [][]int32, vocabulary int) *counts {
 	column := make([]int32, vocabulary)
 	c := &counts{}
@@ -51,7 +52,7 @@ func pool(texts [][]int32, vocabulary int) *counts {
 				j++
 			}
 			c.rows.index = append(c.rows.index, column[sorted[i]])
-			c.rows.value = append(c.rows.value, math.Sqrt(float64(j-i)))
+			c.rows.value = append(c.rows.value, static.Damp(j-i))
 			i = j
 		}
 		c.rows.start = append(c.rows.start, len(c.rows.index))

@@ -157,18 +157,18 @@ func (s *scratch) weigh(scale []float32) {
 	}
 	s.ids, s.weights = distinct, s.weights[:0]
 	for _, id := range distinct {
-		s.weights = append(s.weights, scale[id]*Damp(s.count[id]))
+		s.weights = append(s.weights, scale[id]*float32(Damp(int(s.count[id]))))
 		s.count[id] = 0
 	}
 }
 
 // Damp is how much n occurrences of a token in a text count for: the square root
 // of n. Results of tools repeat themselves, and an attacker can repeat anything.
-func Damp(n int32) float32 {
+func Damp(n int) float64 {
 	if n == 1 {
 		return 1
 	}
-	return float32(math.Sqrt(float64(n)))
+	return math.Sqrt(float64(n))
 }
 
 // sum adds the rows of the tokens times their weights to dst, four at a time. The
