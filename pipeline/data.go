@@ -45,7 +45,7 @@ func (r *Run) Data(ctx context.Context) error {
 			if old := r.ledger.Stages["data"]; old != nil && old.Settings == settings && r.intact(old.Outputs) {
 				return nil // the sets are there: the source is not needed again
 			}
-			return fmt.Errorf("data: protocol %s needs real trajectories: name their folder with --data DIR (its layout is described in docs/reference/data.md)", cfg.Data.Protocol)
+			return errNoData(cfg.Data.Protocol)
 		}
 		files, err := split.Files(r.opts.DataDir, cfg.Data.Protocol)
 		if err != nil {
@@ -159,6 +159,9 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 // sufficient reports what the later stages cannot do without.
 func sufficient(sets map[string]split.Counts) error {
 	const more = "add trajectories, or raise data.simulator_runs or data.max_runs"
+	if sets["validation"].Runs == 0 {
+		return fmt.Errorf("set validation is empty: %s", more)
+	}
 	for _, need := range []struct {
 		set    string
 		unsafe bool

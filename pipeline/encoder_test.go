@@ -155,7 +155,7 @@ func TestEncoderKinds(t *testing.T) {
 			}
 			o.ID = ts[0].ID
 			j, err := Judge(t.Context(), o)
-			if err != nil || len(j.Verdicts) != len(ts[0].Steps) || !j.Verdicts[0].Scored {
+			if err != nil || len(j.Verdicts) != lastCall(ts[0])+1 || !j.Verdicts[0].Scored {
 				t.Fatalf("%d verdicts, error %v", len(j.Verdicts), err)
 			}
 			if tt.source.Location != "" {

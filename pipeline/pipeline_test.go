@@ -292,17 +292,31 @@ func TestRefusals(t *testing.T) {
 
 	p1 := tiny(t)
 	p1.Data.Protocol = "p1"
-	r, err = Open(t.TempDir(), p1, fixed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), "--data") {
+	unclaimed := filepath.Join(t.TempDir(), "run")
+	if _, err := Open(unclaimed, p1, fixed); !errors.Is(err, ErrNoData) {
 		t.Errorf("no data folder: %v", err)
 	}
-	r.opts.DataDir = t.TempDir()
+	if _, err := os.Stat(unclaimed); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused run claimed its folder: %v", err)
+	}
+	withData := fixed
+	withData.DataDir = t.TempDir()
+	if r, err = Open(unclaimed, p1, withData); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.All(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("empty data folder: %v", err)
 	}
+}
+
+// lastCall is the last step of t that is a tool call.
+func lastCall(t *data.Trajectory) int {
+	for i := len(t.Steps) - 1; i > 0; i-- {
+		if !t.Call(i).IsMessage() {
+			return i
+		}
+	}
+	return 0
 }
 
 // parity compares the runtime's logits with those of the training graph.
@@ -421,8 +435,8 @@ func TestTracesAndJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(j.Verdicts) != len(ts[0].Steps) {
-		t.Errorf("%d verdicts on %d steps", len(j.Verdicts), len(ts[0].Steps))
+	if want := lastCall(ts[0]); j.Step != want || len(j.Verdicts) != want+1 {
+		t.Errorf("step %d and %d verdicts: want the last tool call, step %d", j.Step, len(j.Verdicts), want)
 	}
 	for name, o := range map[string]JudgeOptions{
 		"several runs": {Artifact: r.ArtifactDir(), File: file},

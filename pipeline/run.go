@@ -42,6 +42,12 @@ type Run struct {
 // configuration name.
 var ErrOtherConfig = errors.New("the run folder belongs to another configuration")
 
+// ErrNoData is returned where a protocol needs real trajectories and no folder is
+// named.
+var ErrNoData = errors.New("needs real trajectories: name their folder with --data DIR (its layout is described in docs/reference/data.md)")
+
+func errNoData(protocol string) error { return fmt.Errorf("data: protocol %s %w", protocol, ErrNoData) }
+
 // ErrNoRun is returned by Reopen for a folder that holds no run.
 var ErrNoRun = errors.New("not a run folder")
 
@@ -60,6 +66,9 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	have, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if cfg.Data.Protocol != "simulator" && opts.DataDir == "" {
+			return nil, errNoData(cfg.Data.Protocol) // before the folder is claimed
+		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return nil, err
 		}

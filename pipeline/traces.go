@@ -77,6 +77,7 @@ func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
 	if labelled == 0 {
 		return eval.Report{}, errors.New("none of the trajectories is labelled: give each a label of 0 (safe) or 1 (unsafe), and first_hazard where it is known")
 	}
+	report.Notes = append(report.Notes, shiftNote)
 	return report, report.Save(o.Out)
 }
 
@@ -98,13 +99,12 @@ func leaking(ts []*data.Trajectory) int {
 // where one is named. The vectors of a slow encoder are kept in folder; without a
 // folder each is computed when it is needed. done must be called when the model is
 // not used any more.
-func openArtifact(ctx context.Context, path, calibration string, src EncoderSource, folder string, report *progress.Reporter) (m *guard.Model, ahead *ahead, done func(), err error) {
+func openArtifact(ctx context.Context, path, calibration string, src EncoderSource, folder string, report *progress.Reporter, opts ...guard.Option) (m *guard.Model, ahead *ahead, done func(), err error) {
 	done = func() {}
 	enc, err := artifactEncoder(ctx, path, src)
 	if err != nil {
 		return nil, nil, done, err
 	}
-	var opts []guard.Option
 	if calibration != "" {
 		b, err := os.ReadFile(calibration)
 		if err != nil {
@@ -145,7 +145,7 @@ type JudgeOptions struct {
 	File        string // trajectories in any import format
 	Format      string
 	ID          string // which run of the file; "" for the only one
-	Step        int    // index of the action to judge, negative for the last
+	Step        int    // index of the action to judge, negative for the last tool call
 }
 
 // Judgement is what Judge found.
@@ -182,8 +182,13 @@ func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
 		return nil, fmt.Errorf("%s holds %d runs: say which with --id", o.File, n)
 	}
 	step := o.Step
-	if step < 0 {
+	if step < 0 { // a log mostly ends in a message, and a message is never stopped
 		step = len(run.Steps) - 1
+		for i := range run.Steps {
+			if !run.Call(i).IsMessage() {
+				step = i
+			}
+		}
 	}
 	if step >= len(run.Steps) {
 		return nil, fmt.Errorf("run %s has %d steps, numbered from 0: there is no step %d", run.ID, len(run.Steps), step)

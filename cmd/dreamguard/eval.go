@@ -19,7 +19,7 @@ func (a *app) evalCommand() *cobra.Command {
 		source        func() error
 	)
 	cmd := &cobra.Command{
-		Use:   "eval (--run DIR | --artifact DIR (--traces FILE... | --protocol p1|p2 --data DIR) --out DIR)",
+		Use:   "eval (--run DIR | --artifact DIR (--traces FILE | --protocol p1|p2 --data DIR) --out DIR)",
 		Short: "Measure a calibrated artifact, with intervals and baselines",
 		Long: `Eval measures either the artifact of a run folder on the run's test sets, or any
 artifact on labelled trajectories of your own or on the test sets of a protocol.
@@ -37,15 +37,26 @@ a file that is kept under version control.`,
 			case dir != "" && (traces.Encoder != pipeline.EncoderSource{} || cmd.Flags().Changed("backend")):
 				return usagef("eval: a run has its encoder in its configuration: leave out --encoder, --encoder-key and --backend")
 			case dir != "":
+				for _, name := range []string{"calibration", "format", "data", "out", "seed", "bootstrap"} {
+					if cmd.Flags().Changed(name) {
+						return usagef("eval: --%s goes with --artifact: a run has it in its configuration", name)
+					}
+				}
+				if cmd.Flags().Changed("looks") && !final {
+					return usagef("eval: --looks goes with --final")
+				}
 				return a.evalRun(cmd, dir, final, looks, asJSON)
 			case traces.Artifact == "":
 				return usagef("eval: name a run folder with --run DIR, or an artifact with --artifact DIR")
 			case traces.Out == "":
 				return usagef("eval: name the folder for the report with --out DIR")
 			case (len(traces.Files) > 0) == (protocol != ""):
-				return usagef("eval: name either --traces FILE... or --protocol p1|p2 with --data DIR")
+				return usagef("eval: name either --traces FILE (once for each file) or --protocol p1|p2 with --data DIR")
 			case protocol != "" && dataDir == "":
 				return usagef("eval: --protocol %s needs the folder of real trajectories: --data DIR", protocol)
+			}
+			if traces.Bootstrap < 0 {
+				return usagef("eval: --bootstrap %d: want 0 or more resamples", traces.Bootstrap)
 			}
 			if err := source(); err != nil {
 				return err
@@ -73,7 +84,7 @@ a file that is kept under version control.`,
 	f.StringVar(&looks, "looks", filepath.Join("docs", "looks.jsonl"), "file that records looks at the locked sets")
 	f.StringVar(&traces.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&traces.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
-	f.StringSliceVar(&traces.Files, "traces", nil, "labelled trajectories in any import format; may be repeated")
+	f.StringArrayVar(&traces.Files, "traces", nil, "labelled trajectories in any import `FILE` format; once for each file")
 	f.StringVar(&traces.Format, "format", "", "import format of the traces; detected if left out")
 	f.StringVar(&protocol, "protocol", "", "measure on the test sets of protocol p1 or p2")
 	f.StringVar(&dataDir, "data", "", "folder of real trajectories, for --protocol")

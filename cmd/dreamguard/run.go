@@ -62,6 +62,9 @@ docs/reference/data.md. The preset quickstart needs none.`,
 		if err != nil {
 			return err
 		}
+		if (folds == "all" || loso) && cfg.Data.Protocol != "p1" {
+			return usagef("run: --folds and --loso are about AgentDyn's goals and suites, which only protocol p1 trains on, not %s", cfg.Data.Protocol)
+		}
 		run, err := pipeline.Open(out, cfg, a.options(dataDir))
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func (a *app) stageCommand(name, short, long string, do func(*pipeline.Run, cont
 }
 
 func runFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "run", "", "run folder, made by `dreamguard run`")
+	cmd.Flags().StringVar(dir, "run", "", "run folder `DIR`, made by dreamguard run")
 }
 
 // openRun opens the run folder that a flag names.
