@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the static library of github.com/daulet/tokenizers, the bindings to
 # Hugging Face's Rust tokenizers, for builds with -tags hftokenizers. The source
-# is that of the Go module in go.mod; needs go, cargo (Rust 1.80 or newer), a C++
+# is that of the Go module in go.mod; needs go, cargo (tested with Rust 1.95), a C++
 # compiler, 300 MB and, where nothing is cached, crates.io.
 #
 #   scripts/build-tokenizers.sh DEST      afterwards: . DEST/env.sh

@@ -38,3 +38,22 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkFromVocabulary(b *testing.B) {
+	tokens := load(b, "minilm").tokens
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := FromVocabulary(tokens, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkProperties is what the first use of the package costs once.
+func BenchmarkProperties(b *testing.B) {
+	for b.Loop() {
+		if _, err := readProperties(unicodeText); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

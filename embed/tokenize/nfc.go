@@ -26,16 +26,16 @@ func appendNFC(s *scratch, text string) {
 
 	// Composition, in place.
 	runes := s.runes
-	out := 0      // runes[:out] are final, but for the starter
-	starter := -1 // position of the last starter
-	blocked := -1 // class of the last character after the starter, -1 for none
+	out := 0      // runes[:out] are final, but for the last starter
+	starter := -1 // position of that
+	blocked := -1 // class of the last character after it, -1 for none
 	for _, r := range runes {
-		class := int(p.ccc[r])
-		if p.class(r)&classNonstarter == 0 {
-			class = 0
+		class := 0
+		if p.class(r)&classNonstarter != 0 {
+			class = int(p.ccc[r])
 		}
 		if starter >= 0 && blocked < class {
-			// With nothing between, starters compose too.
+			// With nothing between, two starters compose as well.
 			if c, ok := p.composed(runes[starter], r); ok {
 				runes[starter] = c
 				continue

@@ -21,9 +21,9 @@ var (
 const MaxFile = 64 << 20
 
 const (
-	maxHoles    = 4096 // ids without token, beyond one per token
-	maxWordRune = 1000 // largest max_input_chars_per_word
-	maxAround   = 64   // special tokens on one side of a text
+	maxHoles     = 4096 // ids without token, beyond one per token
+	maxWordRunes = 1000 // largest max_input_chars_per_word
+	maxAround    = 64   // special tokens on one side of a text
 )
 
 func badFormat(field, format string, a ...any) error {
@@ -301,8 +301,8 @@ func (t *Tokenizer) parseWordPiece(f *fileJSON) (map[string]int32, error) {
 		return nil, badFormat("model.continuing_subword_prefix", "missing")
 	case m.MaxRunes == nil:
 		return nil, badFormat("model.max_input_chars_per_word", "missing")
-	case *m.MaxRunes < 1 || *m.MaxRunes > maxWordRune:
-		return nil, unsupported("model.max_input_chars_per_word", "%d, want 1 to %d", *m.MaxRunes, maxWordRune)
+	case *m.MaxRunes < 1 || *m.MaxRunes > maxWordRunes:
+		return nil, unsupported("model.max_input_chars_per_word", "%d, want 1 to %d", *m.MaxRunes, maxWordRunes)
 	}
 	unknown, ok := m.Vocab[*m.Unknown]
 	if !ok {

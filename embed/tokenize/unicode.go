@@ -257,7 +257,7 @@ func (p *properties) expandDecompositions() {
 	p.decompose = full
 }
 
-// lowered returns the lower case of r; the slice is shared.
+// appendLower appends the lower case of r.
 func (p *properties) appendLower(dst []rune, r rune) []rune {
 	if p.class(r)&classLower == 0 {
 		return append(dst, r)
