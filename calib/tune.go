@@ -215,7 +215,7 @@ func (o Tuning) temperatures(runs []Run) (hazard, prefix float64) {
 }
 
 // targets returns the hazard and prefix targets of a step that lies ahead steps
-// before the hazard (DESIGN section 5, stage 2).
+// before the hazard (docs/reference/model.md, stage 2).
 func (o Tuning) targets(ahead int) (hazard, prefix float64) {
 	switch {
 	case ahead == 0:

@@ -21,7 +21,7 @@ type Config struct {
 	Backend string  `yaml:"backend" json:"backend"` // go, xla:cpu or xla:cuda: what the training graph runs on
 }
 
-// Data chooses trajectories (DESIGN section 11).
+// Data chooses trajectories.
 type Data struct {
 	Protocol      string             `yaml:"protocol" json:"protocol"`             // p1, p2 or simulator
 	Fold          int                `yaml:"fold" json:"fold"`                     // 0 to 4: which injection goals are held out for test
@@ -92,7 +92,7 @@ func (c Config) Portable() Config {
 	return c
 }
 
-// Model holds the sizes of DESIGN section 5.
+// Model holds the sizes of docs/reference/model.md.
 type Model struct {
 	Hidden     int     `yaml:"hidden" json:"hidden"`           // H, width of the recurrent state
 	Factors    int     `yaml:"factors" json:"factors"`         // number of categorical variables in z
@@ -144,7 +144,7 @@ type Stage2 struct {
 	Average     float64 `yaml:"average" json:"average"`           // decay of a running average of the weights, which is validated and kept; 0 = none
 }
 
-// Calib configures calibration (DESIGN section 7).
+// Calib configures calibration.
 type Calib struct {
 	Alpha      float64 `yaml:"alpha" json:"alpha"`             // promised bound on P(HOLD or BLOCK | safe run)
 	AlphaBlock float64 `yaml:"alpha_block" json:"alpha_block"` // share of it spent on BLOCK

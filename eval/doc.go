@@ -1,5 +1,5 @@
 // Package eval measures a guard: it replays trajectories through it, computes
-// the metrics of DESIGN section 11 with intervals, sets them beside baselines on
+// the metrics of docs/reference/report.md with intervals, sets them beside baselines on
 // the same runs, and renders tables and a self-contained report.
 //
 // The main type is [Trace]: what a guard, or a baseline, said at each step of

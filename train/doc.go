@@ -7,7 +7,7 @@
 //	err = result.Weights.Save("model.safetensors")
 //
 // Stage 1 learns to predict what comes back from a call; stage 2 learns the risk
-// heads with the recurrent core frozen. Both follow DESIGN section 5.
+// heads with the recurrent core frozen. Both follow docs/reference/model.md.
 //
 // The graph, built with GoMLX, computes loss terms and gradients and nothing
 // else. Everything that changes from step to step (weights, moments, the order

@@ -48,7 +48,7 @@ type Result struct {
 	Early   bool        // stage 2 stopped for lack of improvement
 }
 
-// Fit trains a model on trainSet in the two stages of DESIGN section 5 and returns
+// Fit trains a model on trainSet in the two stages of docs/reference/model.md and returns
 // the weights that separate the validation runs best. The same config, data and
 // backend give the same bytes, whether or not the run was interrupted.
 //

@@ -1,5 +1,5 @@
 // Package features computes the call features: where each part of a proposed
-// tool call comes from. They are the provenance signals of DESIGN section 6 and
+// tool call comes from. They are the provenance signals of docs/reference/features.md and
 // carry most of the transfer between domains.
 //
 // A [Tracker] follows one run. Compute judges a call against everything that was

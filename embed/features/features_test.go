@@ -383,7 +383,7 @@ func TestVocabulary(t *testing.T) {
 // UPDATE=1 to write it.
 func TestReference(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Call features\n\nVersion %d, %d features, computed by package `embed/features` from what was seen before a call and the call itself.\nDESIGN section 6 explains the words: origin, directive, span, exact value.\n\n| # | name | range | meaning |\n| --- | --- | --- | --- |\n", Version, Count())
+	fmt.Fprintf(&b, "# Call features\n\nVersion %d, %d features, computed by package `embed/features` from what was seen before a call and the call itself.\nThe origin of a token is where the run showed it first. A directive is a sentence of a result, or of planted context,\nthat gives an order; its span is that sentence and the next two. An exact value is an e-mail address, URL, path, id or amount.\n\n| # | name | range | meaning |\n| --- | --- | --- | --- |\n", Version, Count())
 	for i, d := range Definitions() {
 		fmt.Fprintf(&b, "| %d | `%s` | %g to %g | %s |\n", i, d.Name, d.Lo, d.Hi, d.Doc)
 	}
