@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -58,7 +59,8 @@ type Backend struct {
 type Options struct {
 	Backends []string                                       // names
 	Probe    func(ctx context.Context, name string) Backend // [Here] or [Child]
-	Encoders []string                                       // folders of sentence encoders
+	BuiltIn  fs.FS                                          // with the static table of this build; nil without one
+	Encoders []string                                       // folders of encoders
 	Dir      string                                         // whose free space to report; "" is the working folder
 }
 
@@ -82,6 +84,9 @@ func Examine(ctx context.Context, opts Options) Report {
 	}
 	for _, name := range opts.Backends {
 		r.Backends = append(r.Backends, opts.Probe(ctx, name))
+	}
+	if opts.BuiltIn != nil {
+		r.Encoders = append(r.Encoders, examineTable("(built in)", opts.BuiltIn))
 	}
 	for _, dir := range opts.Encoders {
 		r.Encoders = append(r.Encoders, examineEncoder(dir))

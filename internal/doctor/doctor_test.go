@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/dreamguard/dreamguard/embed/static"
@@ -89,6 +91,7 @@ func TestExamine(t *testing.T) {
 			}
 			return Backend{Status: backend.Status{Name: name, Reason: "no /dev/nvidia*"}}
 		},
+		BuiltIn:  fstest.MapFS{static.FileName: {Data: table(t)}},
 		Encoders: []string{missing},
 		Dir:      t.TempDir(),
 	})
@@ -107,7 +110,7 @@ func TestExamine(t *testing.T) {
 	}
 	for _, want := range []string{
 		"XLA_FLAGS=--xla_backend_optimization_level=0\n", "xla:cuda  -        -           not available\n", "go        81       0.1 s       Go\n",
-		"xla:cuda: no /dev/nvidia*\n", "encoder " + missing + ": not usable: config.json: no such file or directory\n",
+		"xla:cuda: no /dev/nvidia*\n", "encoder (built in): static two-words, width 2, 0 MiB\n", "encoder " + missing + ": not usable: config.json: no such file or directory\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -133,6 +136,20 @@ func TestSIMD(t *testing.T) {
 	}
 }
 
+// table is a static encoder of two words.
+func table(t *testing.T) []byte {
+	t.Helper()
+	words := static.Table{
+		Manifest: static.Manifest{Name: "two-words", Dims: 2, Tokens: 3}, Tokens: []string{"[UNK]", "read", "send"},
+		Rows: []int8{0, 0, 100, 0, 0, 100}, Scale: []float32{1, 0.01, 0.02},
+	}
+	var b bytes.Buffer
+	if err := words.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func TestExamineEncoder(t *testing.T) {
 	const config = `{"model_type": "bert", "hidden_size": 384}`
 	const tokenizer = `{
@@ -141,15 +158,8 @@ func TestExamineEncoder(t *testing.T) {
 		"pre_tokenizer": {"type": "BertPreTokenizer"},
 		"model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1}}
 	}`
-	var weights, table strings.Builder
+	var weights strings.Builder
 	if err := safetensors.Write(&weights, []safetensors.Tensor{{Name: "w", Shape: []int{2}, Data: []float32{1, 2}}}, nil); err != nil {
-		t.Fatal(err)
-	}
-	words := static.Table{
-		Manifest: static.Manifest{Name: "two-words", Dims: 2, Tokens: 3}, Tokens: []string{"[UNK]", "read", "send"},
-		Rows: []int8{0, 0, 100, 0, 0, 100}, Scale: []float32{1, 0.01, 0.02},
-	}
-	if err := words.Write(&table); err != nil {
 		t.Fatal(err)
 	}
 	const index = `{"weight_map": {"w": "model-00001-of-00002.safetensors", "v": "model-00002-of-00002.safetensors"}}`
@@ -161,7 +171,7 @@ func TestExamineEncoder(t *testing.T) {
 		width int
 	}{
 		{"transformer", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors": weights.String()}, "", "bert", 384},
-		{"static", map[string]string{static.FileName: table.String()}, "", "two-words", 2},
+		{"static", map[string]string{static.FileName: string(table(t))}, "", "two-words", 2},
 		{"empty", nil, "config.json: no such file", "", 0},
 		{"no tokenizer", map[string]string{"config.json": config, "model.safetensors": weights.String()}, "tokenizer.json: no such file", "bert", 384},
 		{"no weights", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "pytorch_model.bin": "1"}, "has neither model.safetensors nor", "bert", 384},
@@ -170,7 +180,7 @@ func TestExamineEncoder(t *testing.T) {
 		{"torn weights", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors": weights.String()[:40]}, "model.safetensors", "bert", 384},
 		{"another tokenizer", map[string]string{"config.json": config, "tokenizer.json": `{"version": "1.0", "model": {"type": "Unigram"}}`}, "tokenizer.json is not supported", "bert", 384},
 		{"broken", map[string]string{"config.json": `{"model_type": 3}`}, "config.json: json: cannot unmarshal number", "", 0},
-		{"torn table", map[string]string{static.FileName: table.String()[:40]}, static.FileName, "", 0},
+		{"torn table", map[string]string{static.FileName: string(table(t))[:40]}, static.FileName, "", 0},
 	} {
 		dir := t.TempDir()
 		for name, text := range c.files {

@@ -30,14 +30,27 @@ type Encoder struct {
 // examineEncoder reads the files of an encoder, all but the weights of a
 // transformer, of which it reads the headers.
 func examineEncoder(dir string) Encoder {
-	e := Encoder{Path: dir, Kind: "transformer"}
-	table, err := os.Stat(filepath.Join(dir, static.FileName))
-	if err == nil {
-		e.Kind = "static"
-		err = e.static(dir, table.Size())
-	} else {
-		err = e.transformer(dir)
+	if _, err := os.Stat(filepath.Join(dir, static.FileName)); err == nil {
+		return examineTable(dir, os.DirFS(dir))
 	}
+	e := Encoder{Path: dir, Kind: "transformer"}
+	e.conclude(e.transformer(dir))
+	return e
+}
+
+// examineTable reads the static table in a file system.
+func examineTable(name string, fsys fs.FS) Encoder {
+	e := Encoder{Path: name, Kind: "static"}
+	enc, err := static.Open(fsys)
+	if err == nil {
+		e.Model, e.Width, e.Bytes = enc.Table().Manifest.Name, enc.ID().Dims, int64(len(enc.File()))
+	}
+	e.conclude(err)
+	return e
+}
+
+// conclude takes down the outcome of an examination.
+func (e *Encoder) conclude(err error) {
 	var path *fs.PathError
 	switch {
 	case err == nil:
@@ -47,16 +60,6 @@ func examineEncoder(dir string) Encoder {
 	default:
 		e.Reason = err.Error()
 	}
-	return e
-}
-
-func (e *Encoder) static(dir string, size int64) error {
-	enc, err := static.Open(os.DirFS(dir))
-	if err != nil {
-		return err
-	}
-	e.Model, e.Width, e.Bytes = enc.Table().Manifest.Name, enc.ID().Dims, size
-	return nil
 }
 
 func (e *Encoder) transformer(dir string) error {
