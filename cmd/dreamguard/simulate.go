@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -45,9 +46,9 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate --out FILE",
 		Short: "Make labelled trajectories from our own scenarios",
-		Long: `Simulate plays our own scenarios with a stochastic agent and writes the runs, half
-of them unsafe, with the first hazard exact by construction. The same seed gives the
-same file.`,
+		Long: `Simulate plays our own scenarios with a stochastic agent and writes the runs, about
+half of them unsafe unless --unsafe-share says otherwise, with the first hazard exact
+by construction. The same seed gives the same file.`,
 		Example: `  dreamguard simulate --runs 1000 --out simulated.jsonl.gz
   dreamguard simulate --runs 200 --domain "` + simulate.Domains()[0] + `" --seed 7 --out some.parquet`,
 		Args: args(cobra.NoArgs),
@@ -58,8 +59,8 @@ same file.`,
 			if o.Runs < 1 {
 				return usagef("simulate: --runs is %d: want at least 1", o.Runs)
 			}
-			if err := o.Validate(); err != nil {
-				return usagef("%v", err) // every option is a flag
+			if err := simulateOptions(&o); err != nil {
+				return err
 			}
 			w := written{Out: out}
 			task := a.progress().Start("simulate", o.Runs)
@@ -80,10 +81,31 @@ same file.`,
 	f.Uint64Var(&o.Seed, "seed", 20260701, "root of every random choice")
 	f.StringArrayVar(&o.Domains, "domain", nil, "only this domain ("+strings.Join(simulate.Domains(), ", ")+"); may be repeated")
 	f.StringVar(&o.Part, "part", "", "only the scenarios of this part ("+strings.Join(simulate.Parts, ", ")+")")
-	f.Float64Var(&o.UnsafeShare, "unsafe-share", 0.5, "share of unsafe runs, between 0 and 1; -1 for none")
+	f.Float64Var(&o.UnsafeShare, "unsafe-share", 0.5, "expected share of unsafe runs, from 0 (none) to below 1")
 	f.StringVar(&out, "out", "", "file to write: .jsonl, .jsonl.gz or .parquet")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// simulateFlags are the flags of the options that [simulate.Options.Validate]
+// checks.
+var simulateFlags = map[string]string{"Runs": "first", "Domains": "domain", "Part": "part", "UnsafeShare": "unsafe-share"}
+
+// simulateOptions turns what the flags say into what the simulator wants. Its
+// errors name flags.
+func simulateOptions(o *simulate.Options) error {
+	if u := o.UnsafeShare; u != -1 && !(u >= 0 && u < 1) {
+		return usagef("simulate: --unsafe-share is %v: want a share from 0 (no unsafe runs) to below 1; all unsafe cannot be made, 0.99 comes close", u)
+	}
+	if o.UnsafeShare == 0 {
+		o.UnsafeShare = -1 // a zero in the options stands for the default
+	}
+	err := o.Validate()
+	var wrong *simulate.OptionError
+	if errors.As(err, &wrong) {
+		return usagef("simulate: --%s: %s", cmp.Or(simulateFlags[wrong.Option], wrong.Option), wrong.Msg)
+	}
+	return err
 }
 
 // badName makes the error of a file name that says no format a usage error.

@@ -36,7 +36,7 @@ func TestSimulate(t *testing.T) {
 		t.Error("the same seed gave other bytes")
 	}
 	path := filepath.Join(dir, "code.jsonl")
-	if r := run(t, "simulate", "--runs", "10", "--domain", "code", "--unsafe-share", "-1", "-q", "--out", path); r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "10 runs, 10 safe") {
+	if r := run(t, "simulate", "--runs", "10", "--domain", "code", "--unsafe-share", "0", "-q", "--out", path); r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "10 runs, 10 safe") {
 		t.Errorf("one domain: %+v", r)
 	}
 	ts, err := store.ReadAll(path)
@@ -60,7 +60,12 @@ func TestSimulateErrors(t *testing.T) {
 	}{
 		{[]string{"--runs", "3"}, exitUsage, "--out FILE"},
 		{[]string{"--runs", "0", "--out", out}, exitUsage, "--runs is 0"},
-		{[]string{"--domain", "cooking", "--out", out}, exitUsage, "cooking"},
+		{[]string{"--domain", "cooking", "--out", out}, exitUsage, "simulate: --domain: \"cooking\""},
+		{[]string{"--part", "half", "--out", out}, exitUsage, "simulate: --part: \"half\""},
+		{[]string{"--first", "-3", "--out", out}, exitUsage, "simulate: --first: "},
+		{[]string{"--unsafe-share", "1", "--out", out}, exitUsage, "--unsafe-share is 1: want a share from 0 (no unsafe runs) to below 1"},
+		{[]string{"--unsafe-share", "-0.5", "--out", out}, exitUsage, "--unsafe-share is -0.5"},
+		{[]string{"--unsafe-share", "NaN", "--out", out}, exitUsage, "--unsafe-share is NaN"},
 		{[]string{"--out", filepath.Join(dir, "x.csv")}, exitUsage, ".parquet"},
 		{[]string{"--out", filepath.Join(dir, "none", "x.jsonl")}, exitFailure, "no such file"},
 	} {
