@@ -40,7 +40,7 @@ func parseYAML(text []byte) ([]*node, error) {
 const maxYAMLDocuments = 1000
 
 func parseYAMLStream(text []byte) ([]*node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec := yaml.NewDecoder(bytes.NewReader(knownVersion(text)))
 	var trees []*node
 	for {
 		var doc yaml.Node
@@ -69,6 +69,25 @@ func parseYAMLStream(text []byte) ([]*node, error) {
 		return []*node{{kind: nullKind}}, nil
 	}
 	return trees, nil
+}
+
+// knownVersion replaces the version of a %YAML directive at the start, of which the
+// parser knows 1.1 only: what a plain scalar is, is worked out for both here.
+func knownVersion(text []byte) []byte {
+	for at := 0; at < len(text); {
+		line, _, _ := bytes.Cut(text[at:], []byte("\n"))
+		t := bytes.TrimSpace(line)
+		if len(t) > 0 && t[0] != '#' && t[0] != '%' {
+			break
+		}
+		if bytes.HasPrefix(line, []byte("%YAML 1.2")) && len(bytes.TrimSpace(line)) == len("%YAML 1.2") {
+			text = bytes.Clone(text)
+			text[at+len("%YAML 1.")] = '1'
+			break
+		}
+		at += len(line) + 1
+	}
+	return text
 }
 
 // decodeYAML keeps a panic of the parser from ending the program.

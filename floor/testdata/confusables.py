@@ -54,7 +54,7 @@ for c in look:
 
 # Letters that TR39 pairs only with a capital, or not at all, and that people
 # use as look-alikes: small capitals, and dotless i.
-EXTRA = {"b": "ʙвь", "n": "ɴη", "w": "ω", "e": "ᴇεє", "k": "кκ", "t": "тτ", "x": "χ", "h": "ʜн", "g": "ɢ", "i": "ıɪ", "l": "ʟ", "r": "ʀ", "y": "ʏ", "m": "м", "d": "ᴅ", "j": "ᴊ", "p": "ᴘ", "a": "ᴀ", "f": "ꜰ", "s": "ꜱ"}
+EXTRA = {"b": "ʙвь", "n": "ɴη", "w": "ω", "e": "ᴇεє", "k": "кκᴋ", "t": "тτᴛ", "x": "χ", "h": "ʜн", "g": "ɢ", "i": "ıɪ", "l": "ʟ", "r": "ʀ", "y": "ʏ", "m": "мᴍ", "d": "ᴅ", "j": "ᴊ", "p": "ᴘ", "a": "ᴀ", "f": "ꜰ", "s": "ꜱ"}
 for t, cs in EXTRA.items():
     for c in cs:
         for other in table.values():
