@@ -33,7 +33,7 @@ var known = func() map[string]string {
 func (t *Trajectory) UnmarshalJSON(b []byte) error {
 	var p plain
 	if err := json.Unmarshal(b, &p); err != nil {
-		return fieldError(err)
+		return fieldError(err, b)
 	}
 	err := eachField(b, func(key, value []byte) error {
 		name, err := fieldName(key)
@@ -77,8 +77,8 @@ func (t *Trajectory) UnmarshalJSON(b []byte) error {
 }
 
 // fieldError gives the errors of encoding/json that concern one field the
-// project's form.
-func fieldError(err error) error {
+// project's form. b is the trajectory that was read.
+func fieldError(err error, b []byte) error {
 	var typ *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &typ):
@@ -86,11 +86,34 @@ func fieldError(err error) error {
 		if field == "" {
 			field = "trajectory"
 		}
+		if rest, ok := strings.CutPrefix(field, "steps"); ok && (rest == "" || rest[0] == '.') {
+			field = "steps" + stepIndex(b) + rest
+		}
 		return &FieldError{Field: field, Msg: fmt.Sprintf("is a JSON %s: want %s", typ.Value, jsonKind(typ.Type)), Err: err}
 	case errors.Is(err, ErrLabel):
 		return &FieldError{Field: "label", Msg: strings.TrimPrefix(err.Error(), "label "), Err: err}
 	}
 	return err
+}
+
+// stepIndex returns the index of the first step that is of a wrong type, as
+// "[3]": encoding/json leaves it out. It is "" where no step is to blame.
+func stepIndex(b []byte) string {
+	var t struct {
+		Steps []json.RawMessage `json:"steps"`
+	}
+	// The error of another field may come first; the steps are read all the same.
+	var typ *json.UnmarshalTypeError
+	if err := json.Unmarshal(b, &t); err != nil && !errors.As(err, &typ) {
+		return ""
+	}
+	for i, raw := range t.Steps {
+		var s Step
+		if err := json.Unmarshal(raw, &s); errors.As(err, &typ) {
+			return fmt.Sprintf("[%d]", i)
+		}
+	}
+	return ""
 }
 
 // jsonKind says what a Go type looks like in JSON.

@@ -43,6 +43,9 @@ func (a *app) importCommand() *cobra.Command {
 trajectories. It reports what it read, left out and repaired, with reasons. It never
 guesses a label. Without --out it only reports.
 
+A run without an id of its own is named after its file; where several files have the
+same name, their folders' names tell the runs apart.
+
 Formats: ` + strings.Join(names, ", "),
 		Example: `  dreamguard import logs/*.json --out runs.jsonl.gz
   dreamguard import session.jsonl --format claude-code --json`,
@@ -53,11 +56,17 @@ Formats: ` + strings.Join(names, ", "),
 					return usagef("import: --format: %v", err)
 				}
 			}
+			if slices.Contains(paths, "-") {
+				return usagef("import: - is no file: standard input is not read, since ids and the report need a file's name; write it to a file first")
+			}
 			task := a.progress().Start("import", 0)
 			im := importer{ctx: cmd.Context(), paths: paths, format: format, task: task, from: map[string]string{}, written: written{Out: out}}
 			err := im.run(out)
 			task.Done()
 			// Why nothing was left is in the report.
+			if errors.Is(err, store.ErrEmpty) {
+				err = fmt.Errorf("%s: %w", im.sources(), store.ErrEmpty)
+			}
 			if err != nil && !errors.Is(err, store.ErrEmpty) {
 				return badName(err)
 			}
@@ -104,13 +113,22 @@ func (im *importer) run(out string) error {
 	return nil
 }
 
+// sources names the files that were read.
+func (im *importer) sources() string {
+	if len(im.paths) == 1 {
+		return im.paths[0]
+	}
+	return fmt.Sprintf("%s and %d more", im.paths[0], len(im.paths)-1)
+}
+
 // errStop ends an import whose consumer wants no more.
 var errStop = errors.New("stop")
 
 func (im *importer) all() iter.Seq2[*data.Trajectory, error] {
 	return func(yield func(*data.Trajectory, error) bool) {
-		for _, path := range im.paths {
-			report, err := formats.Import(path, im.format, func(t *data.Trajectory) error {
+		stems := formats.Stems(im.paths)
+		for i, path := range im.paths {
+			report, err := formats.ImportAs(path, stems[i], im.format, func(t *data.Trajectory) error {
 				if err := im.ctx.Err(); err != nil {
 					return err
 				}

@@ -50,6 +50,41 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// Two logs of the same name are two runs; the same log named twice is not.
+func TestImportSameName(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for _, folder := range []string{"p", "q"} {
+		path := filepath.Join(dir, folder, "chat.json")
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(chatLog, "milk", folder, 1)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	out := filepath.Join(dir, "all.jsonl")
+	for _, order := range [][]string{{paths[0], paths[1]}, {paths[1], paths[0]}} {
+		if r := run(t, "import", "-q", order[0], order[1], "--out", out); r.code != exitDone {
+			t.Fatalf("%+v", r)
+		}
+		ts, err := store.ReadAll(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range ts {
+			folder := filepath.Base(filepath.Dir(order[i]))
+			if x.ID != "openai/"+folder+"/chat/1" || !strings.Contains(x.Steps[0].Result, folder) {
+				t.Errorf("%s became %s: %q", order[i], x.ID, x.Steps[0].Result)
+			}
+		}
+	}
+	if r := run(t, "import", "-q", paths[0], paths[0], "--out", out); r.code != exitFailure || !strings.Contains(r.stderr, "ids must be unique") {
+		t.Errorf("the same log twice: %+v", r)
+	}
+}
+
 func TestImportErrors(t *testing.T) {
 	runs := makeRuns(t, "3")
 	dir := t.TempDir()
@@ -76,7 +111,9 @@ func TestImportErrors(t *testing.T) {
 		{[]string{runs, "--format", "opnai"}, exitUsage, "opnai"},
 		{[]string{runs, "--out", filepath.Join(dir, "out.csv")}, exitUsage, ".parquet"},
 		{[]string{filepath.Join(dir, "none.json")}, exitFailure, "none.json"},
-		{[]string{empty, "--out", out}, exitFailure, "holds no trajectory"},
+		{[]string{empty, "--out", out}, exitFailure, "empty.jsonl: holds no trajectory"},
+		{[]string{empty}, exitFailure, "empty.jsonl: holds no trajectory"},
+		{[]string{"-"}, exitUsage, "standard input is not read"},
 		{[]string{text, "--out", out}, exitFailure, "notes.txt"},
 		{[]string{torn, "--out", out}, exitFailure, "torn.jsonl: line 4"},
 		{[]string{runs, runs, "--out", out}, exitFailure, "ids must be unique"},

@@ -44,7 +44,7 @@ type asseTurn struct {
 // Import implements [Format].
 func (a ASSEBench) Import(r io.Reader, name string, emit func(*data.Trajectory) error) (Report, error) {
 	s := newSink(a.Name(), name, emit)
-	base := baseName(name)
+	base := stemOf(r, name)
 	return s.finish(each(r, func(v value) error {
 		if v.endOfArray() {
 			return nil

@@ -3,6 +3,7 @@ package formats
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,7 @@ const (
 	fixSidechain = "step of a subagent left out"
 	fixMeta      = "line that nobody typed left out"
 	fixNoTurn    = "line that is no turn left out"
+	fixBadArgs   = "arguments of a tool call that are no valid JSON kept as they stand"
 	fixNotText   = "content that is not text (image, audio, file) replaced by a mark"
 )
 
@@ -92,7 +94,8 @@ func Named(name string) (Format, error) {
 // Detect returns the format that fits the head of a file, unpacked. The first
 // value decides where it can, so that a file that turns to another format later
 // is an error of that later line. The error wraps [ErrUnknown], or
-// [store.ErrEmpty] for a blank head.
+// [store.ErrEmpty] for a blank head; where the first value is not valid JSON it is
+// a [*store.Error] without a path that says what is wrong with it.
 func Detect(head []byte) (Format, error) {
 	if len(bytes.TrimSpace(head)) == 0 {
 		return nil, store.ErrEmpty
@@ -103,6 +106,9 @@ func Detect(head []byte) (Format, error) {
 		f = first(head)
 	}
 	if f == nil {
+		if err := syntax(head, false); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%w: the file is none of %s: name the format, or convert the file to the project's JSON lines", ErrUnknown, names())
 	}
 	return f, nil
@@ -128,18 +134,50 @@ func firstValue(head []byte) []byte {
 	return text[:dec.InputOffset()]
 }
 
+// syntax returns what is wrong with the first value of a head that looks like
+// JSON, nil if it is valid. One that is only cut where the head ends is wrong if
+// the head is the whole file.
+func syntax(head []byte, whole bool) error {
+	text := bytes.TrimPrefix(head, []byte("\uFEFF"))
+	if start := bytes.TrimSpace(text); len(start) == 0 || start[0] != '{' && start[0] != '[' {
+		return nil
+	}
+	var raw json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(text)).Decode(&raw)
+	var wrong *json.SyntaxError
+	switch {
+	case errors.As(err, &wrong):
+		before := text[:min(max(int(wrong.Offset)-1, 0), len(text))]
+		return at(1+bytes.Count(before, []byte("\n")), fmt.Errorf("is not valid JSON: %w", err))
+	case errors.Is(err, io.ErrUnexpectedEOF) && whole:
+		return at(1, errors.New("is not valid JSON: what starts here is not closed at the end of the file"))
+	}
+	return nil
+}
+
 // HeadSize is how many bytes of a file [Import] shows to Detect.
 const HeadSize = 1 << 18
 
 // Import reads a file, plain or gzip, in the format of that name; "" detects
 // it. Errors are as for [Format.Import].
 func Import(path, formatName string, emit func(*data.Trajectory) error) (Report, error) {
+	return ImportAs(path, baseName(path), formatName, emit)
+}
+
+// ImportAs is [Import] with the name that stands for the file in the ids of runs
+// which have none of their own. [Stems] gives several files different names.
+func ImportAs(path, stem, formatName string, emit func(*data.Trajectory) error) (Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Report{Format: formatName}, err // names the path
 	}
 	defer f.Close() // only read from
 	fail := func(err error) (Report, error) {
+		var pos *store.Error
+		if errors.As(err, &pos) {
+			pos.Path = path
+			return Report{Format: formatName}, pos
+		}
 		return Report{Format: formatName}, &store.Error{Path: path, Err: err}
 	}
 	if info, err := f.Stat(); err != nil {
@@ -156,12 +194,16 @@ func Import(path, formatName string, emit func(*data.Trajectory) error) (Report,
 		r = bufio.NewReaderSize(z, HeadSize)
 	}
 	head, err := r.Peek(HeadSize)
+	whole := errors.Is(err, io.EOF)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fail(readError(err))
 	}
 	var format Format
 	if formatName == "" {
 		format, err = Detect(head)
+		if errors.Is(err, ErrUnknown) {
+			err = cmp.Or(syntax(head, whole), err)
+		}
 	} else {
 		format, err = Named(formatName)
 	}
@@ -176,5 +218,5 @@ func Import(path, formatName string, emit func(*data.Trajectory) error) (Report,
 		defer src.Close()
 		return importStore(src, path, emit)
 	}
-	return format.Import(r, path, emit)
+	return format.Import(stemmed{r, stem}, path, emit)
 }

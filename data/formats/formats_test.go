@@ -225,6 +225,10 @@ func TestDetect(t *testing.T) {
 	if _, err := formats.Detect([]byte(" \n")); !errors.Is(err, store.ErrEmpty) {
 		t.Errorf("got %v", err)
 	}
+	var pos *store.Error
+	if _, err := formats.Detect([]byte("{\n\"rows\": [1,\n 2 3]}")); !errors.As(err, &pos) || pos.N != 3 || !strings.Contains(err.Error(), "is not valid JSON") {
+		t.Errorf("a syntax error on line 3: got %v", err)
+	}
 	// A head that ends anywhere is never taken for another format.
 	for file, want := range fixtures {
 		b, err := os.ReadFile(filepath.Join("testdata", file))

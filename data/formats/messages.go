@@ -22,7 +22,7 @@ type dialect interface {
 // of messages, or lines of such arrays.
 func importMessages(d dialect, format string, r io.Reader, name string, emit func(*data.Trajectory) error) (Report, error) {
 	s := newSink(format, name, emit)
-	base := baseName(name)
+	base := stemOf(r, name)
 	n := 0 // conversations so far
 	begin := func(id string) *chat {
 		n++

@@ -90,7 +90,7 @@ func (OpenAI) turn(c *chat, raw json.RawMessage, where string) error {
 			var one call
 			switch path := fmt.Sprintf("%s.tool_calls[%d]", where, i); {
 			case x.Function != nil:
-				one = call{x.ID, x.Function.Name, argsText(x.Function.Arguments)}
+				one = call{x.ID, x.Function.Name, c.arguments(x.Function.Arguments)}
 				err = named(one, path+".function.name")
 			case x.Custom != nil:
 				one = call{x.ID, x.Custom.Name, x.Custom.Input}
@@ -104,7 +104,7 @@ func (OpenAI) turn(c *chat, raw json.RawMessage, where string) error {
 			calls = append(calls, one)
 		}
 		if f := m.FunctionCall; f != nil {
-			one := call{"", f.Name, argsText(f.Arguments)}
+			one := call{"", f.Name, c.arguments(f.Arguments)}
 			if err := named(one, where+".function_call.name"); err != nil {
 				return err
 			}
@@ -117,6 +117,16 @@ func (OpenAI) turn(c *chat, raw json.RawMessage, where string) error {
 		return field(where+".role", "is %.40q: want system, developer, user, assistant, tool or function", m.Role)
 	}
 	return nil
+}
+
+// arguments is argsText that counts what the model wrote wrongly. An empty text
+// is how some models call a tool without arguments.
+func (c *chat) arguments(raw json.RawMessage) string {
+	text := argsText(raw)
+	if strings.TrimSpace(text) != "" && !json.Valid([]byte(text)) {
+		c.fix(fixBadArgs)
+	}
+	return text
 }
 
 func named(x call, where string) error {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/dreamguard/dreamguard/data"
@@ -100,18 +99,6 @@ func readError(err error) error {
 		return fmt.Errorf("the gzip file is cut short or damaged: %w", err)
 	}
 	return err
-}
-
-// baseName is the name of a file without folder and endings.
-func baseName(name string) string {
-	b := filepath.Base(filepath.ToSlash(name))
-	for _, ext := range []string{".gz", ".jsonl", ".ndjson", ".json"} {
-		b = strings.TrimSuffix(b, ext)
-	}
-	if b == "" || b == "." || b == "/" {
-		return "input"
-	}
-	return b
 }
 
 // taskGroup is the split group of a run whose source has none: runs of one task
