@@ -26,6 +26,13 @@ import (
 // options give other vectors than before.
 const graphVersion = "dreamguard.transformer/v1"
 
+// About the most tokens of a step of several sequences. On a CPU more make no
+// token cheaper and push what is computed out of its caches; a GPU wants many.
+const (
+	cpuTokens = 512
+	gpuTokens = 16384
+)
+
 // Encoder runs a model. It is safe for concurrent use; the steps of all callers
 // run one after another, since each takes all cores.
 type Encoder struct {
@@ -35,7 +42,7 @@ type Encoder struct {
 	tokens     *tokenize.Tokenizer
 	head, tail []int32 // special tokens before and after a text
 	prefix     []int32 // tokens of a text without content
-	buckets    []int
+	grid       grid
 	backend    compute.Backend
 	weights    []*tensors.Tensor
 	params     []param
@@ -89,7 +96,11 @@ func open(dir string, opts Options) (*Encoder, error) {
 	if err := e.load(d, sha256.Sum256(vocabulary)); err != nil {
 		return nil, err
 	}
-	e.buckets = bucketLengths(e.options.MaxTokens, backend.IsXLA(e.options.Backend))
+	tokens := cpuTokens
+	if e.options.Backend == backend.XLACUDA {
+		tokens = gpuTokens
+	}
+	e.grid = newGrid(e.options.MaxTokens, e.options.Batch, tokens)
 	return e, e.build()
 }
 
@@ -184,7 +195,12 @@ func (e *Encoder) build() error {
 		n, x := hidden(nodes)
 		return graph.Reshape(x, n.batch(), n.length(), n.Hidden)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	e.pool.SetMaxCache(maxExecutables)
+	e.row.SetMaxCache(maxExecutables)
+	return nil
 }
 
 // Close frees the weights. The encoder must not be used afterwards, and no call

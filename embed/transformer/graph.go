@@ -47,7 +47,7 @@ func (n *net) valid() *Node {
 	return ConvertDType(LessThan(at, InsertAxes(n.lens, -1)), dtypes.Float32)
 }
 
-// linear returns x w + b for x [n, in], w [in, out] and b [out], which may be nil.
+// dense returns x w + b for x [n, in], w [in, out] and b [out], which may be nil.
 func dense(x, w, b *Node) *Node {
 	y := DotGeneral(x, []int{1}, nil, w, []int{0}, nil)
 	if b != nil {
@@ -80,14 +80,16 @@ func (n *net) mask(causal bool) *Node {
 // heads / kv neighbouring query heads. The groups become rows of the product, so
 // that keys and values are not repeated.
 func (n *net) attention(q, k, v, mask *Node) *Node {
-	b, t, d := n.batch(), n.length(), n.HeadDim
+	b, t, d, group := n.batch(), n.length(), n.HeadDim, n.Heads/n.KVHeads
 	q = MulScalar(q, 1/math.Sqrt(float64(d)))
-	q = Reshape(q, b*n.KVHeads, n.Heads/n.KVHeads*t, d)
-	k = Reshape(k, b*n.KVHeads, t, d)
+	q = Reshape(q, b*n.KVHeads, group*t, d)
+	// Turned keys: the Go backend sums the few products of a head's width one by
+	// one otherwise, and the others turn them for themselves.
+	k = Reshape(Transpose(k, 2, 3), b*n.KVHeads, d, t)
 	v = Reshape(v, b*n.KVHeads, t, d)
-	scores := DotGeneral(q, []int{2}, []int{0}, k, []int{2}, []int{0})
+	scores := DotGeneral(q, []int{2}, []int{0}, k, []int{1}, []int{0})
 	scores = Add(Reshape(scores, b, n.Heads, t, t), mask)
-	p := Reshape(Softmax(scores, -1), b*n.KVHeads, n.Heads/n.KVHeads*t, t)
+	p := Reshape(Softmax(scores, -1), b*n.KVHeads, group*t, t)
 	out := DotGeneral(p, []int{2}, []int{0}, v, []int{1}, []int{0})
 	out = Transpose(Reshape(out, b, n.Heads, t, d), 1, 2)
 	return Reshape(out, b*t, n.Heads*d)
@@ -95,8 +97,10 @@ func (n *net) attention(q, k, v, mask *Node) *Node {
 
 // split cuts x [B*T, (heads+2 kv)*d] into q, k and v as attention wants them.
 func (n *net) split(x *Node) (q, k, v *Node) {
-	x = Transpose(Reshape(x, n.batch(), n.length(), n.Heads+2*n.KVHeads, n.HeadDim), 1, 2)
-	cut := func(from, to int) *Node { return Slice(x, AxisRange(), AxisRange(from, to)) }
+	x = Reshape(x, n.batch(), n.length(), n.Heads+2*n.KVHeads, n.HeadDim)
+	cut := func(from, to int) *Node {
+		return Transpose(Slice(x, AxisRange(), AxisRange(), AxisRange(from, to)), 1, 2)
+	}
 	return cut(0, n.Heads), cut(n.Heads, n.Heads+n.KVHeads), cut(n.Heads+n.KVHeads, n.Heads+2*n.KVHeads)
 }
 

@@ -49,8 +49,8 @@ type Options struct {
 	// Unnormalised leaves out the scaling to unit length. The encoder then does not
 	// keep the promise of embed.Encoder: for distillation and analysis.
 	Unnormalised bool
-	// Batch is how many sequences are computed at a time, from 1 to 4096; long ones
-	// fewer at a time. 0 is 32. It does not enter the digest.
+	// Batch is the most sequences that are computed at a time, from 1 to 4096; of
+	// long ones it is fewer. 0 is 32. It does not enter the digest.
 	Batch int
 	// Name is the name in the ID; "" is the base name of the folder. It does not
 	// enter the digest.

@@ -8,54 +8,54 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBucketLengths(t *testing.T) {
+func TestGrid(t *testing.T) {
 	for _, tt := range []struct {
 		longest int
-		few     bool
 		want    []int
 	}{
-		{8, false, []int{8}},
-		{9, true, []int{8, 9}},
-		{256, false, []int{8, 16, 32, 48, 64, 96, 128, 192, 256}},
-		{256, true, []int{8, 16, 32, 64, 128, 256}},
-		{300, true, []int{8, 16, 32, 64, 128, 256, 300}},
+		{8, []int{8}},
+		{9, []int{8, 9}},
+		{256, []int{8, 16, 32, 48, 64, 96, 128, 192, 256}},
+		{300, []int{8, 16, 32, 48, 64, 96, 128, 192, 256, 300}},
 	} {
-		if diff := cmp.Diff(tt.want, bucketLengths(tt.longest, tt.few)); diff != "" {
-			t.Errorf("%d, %v (-want +got):\n%s", tt.longest, tt.few, diff)
+		if diff := cmp.Diff(tt.want, newGrid(tt.longest, 32, 512).lengths); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", tt.longest, diff)
 		}
 	}
-	if got := bucketLengths(1<<20, false); len(got) != maxBuckets || got[len(got)-1] != 1<<20 {
+	if got := newGrid(1<<20, 32, 512).lengths; len(got) != maxBuckets || got[len(got)-1] != 1<<20 {
 		t.Errorf("a million tokens: %v", got)
+	}
+	s := newGrid(256, 32, 512)
+	for length, want := range map[int][]int{8: {32, 8, 1}, 48: {8, 2, 1}, 128: {4, 1}, 256: {2, 1}} {
+		if diff := cmp.Diff(want, s.batches(length)); diff != "" {
+			t.Errorf("batches of %d tokens (-want +got):\n%s", length, diff)
+		}
+	}
+	if got := newGrid(8192, 1, 512).batches(8); len(got) != 1 {
+		t.Errorf("batches of one sequence: %v", got)
 	}
 }
 
 // Every sequence runs once, in a step whose shape has room for it and is one of
-// the few that have an executable; padding never more than doubles a sequence
-// within its bucket.
+// those that have an executable; padding at most doubles its padded length.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		longest := rapid.IntRange(8, 2000).Draw(t, "longest")
-		most := rapid.IntRange(1, maxBatch).Draw(t, "batch")
-		few := rapid.Bool().Draw(t, "few")
+		s := newGrid(longest, rapid.IntRange(1, maxBatch).Draw(t, "rows"), rapid.SampledFrom([]int{cpuTokens, gpuTokens}).Draw(t, "tokens"))
 		lengths := rapid.SliceOfN(rapid.IntRange(1, longest), 0, 200).Draw(t, "lengths")
-		buckets := bucketLengths(longest, few)
-		steps := plan(lengths, buckets, most)
 		seen := make([]int, len(lengths))
-		for _, s := range steps {
-			if len(s.items) == 0 || len(s.items) > s.rows {
-				t.Fatalf("%d sequences in a batch of %d", len(s.items), s.rows)
+		for _, st := range s.plan(lengths) {
+			if len(st.items) == 0 || len(st.items) > st.rows {
+				t.Fatalf("%d sequences in a batch of %d", len(st.items), st.rows)
 			}
-			if !slices.Contains(buckets, s.length) || s.rows != 1 && s.rows != rows(s.length, most) {
-				t.Fatalf("no executable for %d by %d", s.rows, s.length)
+			if !slices.Contains(s.lengths, st.length) || !slices.Contains(s.batches(st.length), st.rows) ||
+				st.rows > s.rows || st.rows > 1 && st.rows*st.length > s.tokens {
+				t.Fatalf("step of %d by %d", st.rows, st.length)
 			}
-			if s.rows > most || s.rows > 1 && s.rows*s.length > stepTokens {
-				t.Fatalf("batch of %d by %d", s.rows, s.length)
-			}
-			for _, i := range s.items {
+			for _, i := range st.items {
 				seen[i]++
-				at, _ := slices.BinarySearch(buckets, lengths[i])
-				if lengths[i] > s.length || 2*buckets[at] < s.length {
-					t.Fatalf("%d tokens in a step of %d", lengths[i], s.length)
+				if lengths[i] > st.length || 2*s.padded(lengths[i]) < st.length {
+					t.Fatalf("%d tokens in a step of %d", lengths[i], st.length)
 				}
 			}
 		}
@@ -65,11 +65,31 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	})
-	// 32 short ones make a batch, the rest of 3 does not.
-	lengths := append(slices.Repeat([]int{30}, 35), 250)
-	got := plan(lengths, bucketLengths(256, true), 32)
-	if len(got) != 1+1+3 || got[0].rows != 1 || got[1].rows != 32 || got[2].rows != 1 {
-		t.Errorf("plan %v", got)
+}
+
+func TestPlanOfFew(t *testing.T) {
+	s := newGrid(256, 32, cpuTokens)
+	rowsOf := func(lengths []int) (rows []int) {
+		for _, st := range s.plan(lengths) {
+			rows = append(rows, st.rows)
+		}
+		return rows
+	}
+	for _, tt := range []struct {
+		n, length int
+		want      []int
+	}{
+		{8, 64, []int{8}},
+		{2, 64, []int{2}},
+		{3, 64, []int{1, 1, 1}}, // cheaper than two pairs, and than eight
+		{4, 64, []int{2, 2}},
+		{7, 64, []int{8}},
+		{1, 256, []int{1}},
+		{8, 256, []int{2, 2, 2, 2}},
+	} {
+		if diff := cmp.Diff(tt.want, rowsOf(slices.Repeat([]int{tt.length}, tt.n))); diff != "" {
+			t.Errorf("%d by %d (-want +got):\n%s", tt.n, tt.length, diff)
+		}
 	}
 }
 

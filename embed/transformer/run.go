@@ -24,7 +24,7 @@ func (e *Encoder) run(ctx context.Context, exec *graph.Exec, ids [][]int32, use 
 		}
 		lengths[i] = len(s)
 	}
-	for _, s := range plan(lengths, e.buckets, e.options.Batch) {
+	for _, s := range e.grid.plan(lengths) {
 		if err := e.step(ctx, exec, s, ids, use); err != nil {
 			return err
 		}
