@@ -62,7 +62,7 @@ Formats: ` + strings.Join(names, ", "),
 			task := a.progress().Start("import", 0)
 			im := importer{ctx: cmd.Context(), paths: paths, format: format, task: task, from: map[string]string{}, written: written{Out: out}}
 			err := im.run(out)
-			task.Done()
+			task.End(err)
 			// Why nothing was left is in the report.
 			if errors.Is(err, store.ErrEmpty) {
 				err = fmt.Errorf("%s: %w", im.sources(), store.ErrEmpty)

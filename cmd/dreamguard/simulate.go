@@ -65,7 +65,7 @@ by construction. The same seed gives the same file.`,
 			w := written{Out: out}
 			task := a.progress().Start("simulate", o.Runs)
 			_, err := store.Write(out, counted(cmd.Context(), simulate.Generate(o), task, &w))
-			task.Done()
+			task.End(err)
 			if err != nil {
 				return badName(err)
 			}

@@ -122,9 +122,22 @@ func (t *Task) Add(n int) {
 	}
 }
 
-// Done ends the task, finished or not, and writes a last line. Calls after the
-// first do nothing.
-func (t *Task) Done() {
+// End ends the task with its outcome and writes a last line: that it is done, or
+// for an error that it stopped, whatever the count: one that was announced may
+// turn out too high. Calls of End and Done after the first do nothing.
+func (t *Task) End(err error) {
+	if err != nil {
+		t.end("stopped, ")
+		return
+	}
+	t.end("done, ")
+}
+
+// Done is [Task.End] for a caller who does not know the outcome, as in a defer:
+// the last line says that the task is done only where the count does.
+func (t *Task) Done() { t.end("") }
+
+func (t *Task) end(outcome string) {
 	if t == nil {
 		return
 	}
@@ -140,11 +153,13 @@ func (t *Task) Done() {
 	if t.r.drawn == t {
 		t.r.drawn = nil
 	}
-	verb := "done"
-	if t.n < t.total {
-		verb = "stopped"
+	if outcome == "" && t.n >= t.total {
+		outcome = "done, "
 	}
-	fmt.Fprintf(t.r.w, "%s: %s, %s in %s%s\n", t.name, verb, t.count(), rounded(t.elapsed()), t.rate())
+	if outcome == "done, " && t.n < t.total {
+		t.total = 0 // fewer than announced, and yet all
+	}
+	fmt.Fprintf(t.r.w, "%s: %s%s in %s%s\n", t.name, outcome, t.count(), rounded(t.elapsed()), t.rate())
 }
 
 func (t *Task) count() string {

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -47,10 +48,38 @@ func TestUnfinishedAndUnknown(t *testing.T) {
 	open := r.Start("read", 0)
 	open.Add(7)
 	open.Done()
-	want := "train: stopped, 4/10 in 1.2s, 3.2/s\nread: done, 7 in 0s\n"
+	want := "train: 4/10 in 1.2s, 3.2/s\nread: done, 7 in 0s\n"
 	if out.String() != want {
 		t.Errorf("wrote %q, want %q", out.String(), want)
 	}
+}
+
+// The outcome decides the word, not the count.
+func TestOutcome(t *testing.T) {
+	var out bytes.Buffer
+	r, _ := plain(&out)
+	for _, tt := range []struct {
+		n    int
+		err  error
+		want string
+	}{
+		{10, nil, "embed: done, 10/10 in 0s\n"},
+		{9, nil, "embed: done, 9 in 0s\n"},
+		{11, nil, "embed: done, 11/10 in 0s\n"},
+		{9, errors.New("x"), "embed: stopped, 9/10 in 0s\n"},
+		{10, errors.New("x"), "embed: stopped, 10/10 in 0s\n"},
+	} {
+		out.Reset()
+		task := r.Start("embed", 10)
+		task.Add(tt.n)
+		task.End(tt.err)
+		task.Done()
+		if out.String() != tt.want {
+			t.Errorf("wrote %q, want %q", out.String(), tt.want)
+		}
+	}
+	var none *Task
+	none.End(nil)
 }
 
 // The rate and the time left read well from slow to fast.
