@@ -107,6 +107,9 @@ func ParseChange(fields map[string]json.RawMessage) (Change, error) {
 	}
 	c.Before = before
 	raw := orNull(fields["change"])
+	if c.Format.IsDocument() && writesPath(raw) {
+		c.Format = PathWrite // the format is that of the document written to
+	}
 	if c.Format != PathWrite {
 		if c.Text, err = textOf(raw); err == nil && c.Text == nil {
 			err = unreadable("want the new document or patch as text")
@@ -126,6 +129,20 @@ func ParseChange(fields map[string]json.RawMessage) (Change, error) {
 		return c, unreadable("change: %v", err)
 	}
 	return c, c.setWrite(write)
+}
+
+// writesPath reports whether raw is {path, value} as such, not as text: a whole
+// document is given as text.
+func writesPath(raw json.RawMessage) bool {
+	if raw[0] != '{' {
+		return false
+	}
+	write, err := rawJSON(raw)
+	if err != nil || write["path"] == nil {
+		return false
+	}
+	_, valued := write["value"]
+	return len(write) == 1 || len(write) == 2 && valued
 }
 
 // setWrite reads path and value of a path write.
