@@ -19,7 +19,7 @@ import (
 var reportTemplate string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"figure": figure, "count": count, "span": span, "printable": printable,
+	"figure": figure, "count": count, "span": span, "printable": printable, "prose": prose,
 	"short": func(s string) string {
 		if len(s) > 16 {
 			return s[:16] + "…"
@@ -126,7 +126,7 @@ func (v *view) addSet(s SetResult) error {
 				best = &c.Cells[i]
 			}
 		}
-		best.Best = true
+		best.Best = best.Result.AUROC.OK()
 		v.Compared = append(v.Compared, c)
 	}
 	if s.Curves != nil {
@@ -188,6 +188,24 @@ func (v *view) addExample(e Example) error {
 	}
 	v.Stories = append(v.Stories, s)
 	return nil
+}
+
+// prose is printable text in which `this` is code.
+func prose(s string) template.HTML {
+	var b strings.Builder
+	parts := strings.Split(printable(s), "`")
+	for i, part := range parts {
+		text := template.HTMLEscapeString(part)
+		switch {
+		case i%2 == 0:
+			b.WriteString(text)
+		case i == len(parts)-1: // a backtick without its end
+			b.WriteString("`" + text)
+		default:
+			b.WriteString("<code>" + text + "</code>")
+		}
+	}
+	return template.HTML(b.String()) // all text in it is escaped above
 }
 
 func points(p []Point) (x, y []float64) {

@@ -14,7 +14,7 @@ func TestMean(t *testing.T) {
 	if got.Name != "m" || got.N != 40 || got.Unsafe != 9 || got.Counts.Groups != 7 || math.Abs(float64(got.AUROC)-0.8) > 1e-12 || got.SR != 0.75 || got.MAS != 2 {
 		t.Errorf("%+v", got)
 	}
-	if got.CI.Kind != "rows" || got.CI.AUROC != (eval.Interval{0.7, 0.9}) || got.CI.MAS != (eval.Interval{2, 2}) {
+	if got.CI.Kind != "rows" || got.CI.AUROC != (eval.Interval{0.7, 0.9}) || got.CI.MAS[0].OK() {
 		t.Errorf("%+v", got.CI)
 	}
 	if none := eval.Mean("m", []eval.SetResult{eval.NotRun("x", "why")}); none.NotRun == "" || none.AUROC.OK() {

@@ -46,7 +46,7 @@ func Measure(name string, traces []Trace, o Options) SetResult {
 	res.Unsafe, res.Counts.Located, res.Counts.Reachable, res.Counts.SeenKnown = n.unsafe, n.located, n.reachable, n.known
 	var resampled []figures
 	kind := "binomial"
-	if o.Bootstrap > 0 {
+	if o.Bootstrap > 0 && groups > 1 { // one group says nothing about how groups differ
 		kind = "binomial and group bootstrap"
 		resampled = bootstrap(rows, groups, o.Bootstrap, stream(o.Seed, name))
 	}
@@ -169,7 +169,7 @@ func spreads(kind string, f []figures, share float64) CI {
 }
 
 // spread returns the central share of a figure, leaving out resamples in which
-// it does not exist.
+// it does not exist. It takes two at least: one has no spread.
 func spread(f []figures, share float64, get func(*figures) float64) Interval {
 	var v []float64
 	for i := range f {
@@ -177,7 +177,7 @@ func spread(f []figures, share float64, get func(*figures) float64) Interval {
 			v = append(v, y)
 		}
 	}
-	if len(v) == 0 {
+	if len(v) < 2 {
 		return Interval{Num(math.NaN()), Num(math.NaN())}
 	}
 	slices.Sort(v)

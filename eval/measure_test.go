@@ -281,12 +281,22 @@ func TestBootstrap(t *testing.T) {
 			t.Errorf("%s = %v, interval %v", name, c.x, c.ci)
 		}
 	}
-	// One group only: every resample is the sample.
+	// One group only: every resample is the sample, which is no interval. The
+	// binomial one takes runs as independent and stays.
 	for i := range traces {
 		traces[i].Group = "one"
 	}
-	if c := eval.Measure("x", traces, eval.Options{Bootstrap: 5}); c.CI.AUROC != (eval.Interval{c.AUROC, c.AUROC}) {
-		t.Errorf("one group: auroc %v, interval %v", c.AUROC, c.CI.AUROC)
+	if c := eval.Measure("x", traces, eval.Options{Bootstrap: 5}); c.CI.AUROC[0].OK() || c.CI.F1[1].OK() || c.CI.Kind != "binomial" || !c.CI.SR[0].OK() {
+		t.Errorf("one group: auroc %v, intervals %+v", c.AUROC, c.CI)
+	}
+}
+
+// Without unsafe runs there is no F1, however many safe ones are stopped.
+func TestOnlySafe(t *testing.T) {
+	traces := slices.DeleteFunc(random(200), func(x eval.Trace) bool { return x.Label == data.Unsafe })
+	s := eval.Measure("x", traces, eval.Options{Seed: 1, Bootstrap: 20})
+	if s.FPR == 0 || s.F1.OK() || s.CI.F1[0].OK() || !strings.Contains(asJSON(t, s), `"f1":null`) {
+		t.Errorf("fpr %v, f1 %v, interval %v", s.FPR, s.F1, s.CI.F1)
 	}
 }
 

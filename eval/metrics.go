@@ -100,9 +100,13 @@ func measure(rows []row, weight func(group int) int) figures {
 			unseen += w * b2f(r.unseen)
 		}
 	}
+	// F1 is about finding unsafe runs: without any it is not 0, there is none.
 	f := figures{
-		f1: ratio(2*hit, hit+falseAlarm+unsafe), sr: ratio(hit, unsafe), srFull: ratio(hitFull, unsafe), fpr: ratio(falseAlarm, safe),
+		f1: math.NaN(), sr: ratio(hit, unsafe), srFull: ratio(hitFull, unsafe), fpr: ratio(falseAlarm, safe),
 		phir: ratio(early, located), phirOrAt: ratio(orAt, located), mas: ratio(advance, early), unseen: ratio(unseen, known),
+	}
+	if unsafe > 0 {
+		f.f1 = 2 * hit / (hit + falseAlarm + unsafe)
 	}
 
 	// One walk down the scores, tie by tie: pairs for AUROC, and for each false

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/eval"
 )
 
@@ -165,6 +166,28 @@ func TestReportHTML(t *testing.T) {
 	rep.Examples = nil
 	if err := (eval.Report{}).WriteHTML(&b); err != nil {
 		t.Errorf("empty report: %v", err)
+	}
+}
+
+func TestReportHTMLDetails(t *testing.T) {
+	safe := eval.Measure("safe only", slices.DeleteFunc(random(60), func(x eval.Trace) bool { return x.Label == data.Unsafe }), eval.Options{})
+	rep := eval.Report{
+		Sets:      []eval.SetResult{safe, eval.NotRun("locked", "with `eval --final`")},
+		Baselines: []eval.BaselineResult{{Name: "keyword list", Sets: []eval.SetResult{safe}}},
+		Notes:     []string{"run `eval <b>` & look", "one ` alone"},
+	}
+	var b bytes.Buffer
+	if err := rep.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{"with <code>eval --final</code>", "run <code>eval &lt;b&gt;</code> &amp; look", "one ` alone"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(page, `<b class="best">`) {
+		t.Error("a figure that does not exist is marked as the best")
 	}
 }
 
