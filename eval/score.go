@@ -16,7 +16,8 @@ import (
 
 // Score replays each run through a session of m of its own, in open loop: every
 // step is judged and then committed with the result it had, whatever the
-// decision, so that all steps have scores. A step without one is [ErrUnscored].
+// decision, so that all steps have scores. A run is judged at the levels of its
+// group, where the calibration has groups. A step without one is [ErrUnscored].
 // Runs are spread over workers
 // goroutines, 0 meaning one per core; the result is in the order of ts and does
 // not depend on workers. progress, if not nil, is told of each finished run, by
@@ -26,7 +27,7 @@ func Score(ctx context.Context, m *guard.Model, ts []*data.Trajectory, workers i
 	out := make([]Trace, len(ts))
 	err := each(ctx, len(ts), workers, progress, func(ctx context.Context, i int) error {
 		var err error
-		out[i], err = replay(ctx, m.Start(ts[i].StartTask()), ts[i])
+		out[i], err = replay(ctx, modelFor(m, ts[i]).Start(ts[i].StartTask()), ts[i])
 		return err
 	})
 	if err != nil {

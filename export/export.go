@@ -29,6 +29,7 @@ type Input struct {
 	Latent     string               // artifact.Probabilities or artifact.Mode
 	Encoder    embed.ID             // the encoder trained with
 	Table      []byte               // encoder.safetensors of a static encoder; nil: the artifact names the encoder by digest only
+	Trained    []byte               // trained.bin: artifact.PackFingerprints of the runs trained on; nil leaves it out
 	Vocabulary *features.Vocabulary // the token weights trained with
 	Seed       uint64
 	Data       map[string]artifact.Fingerprint // set name -> what was read
@@ -102,6 +103,10 @@ func (in *Input) files() (map[string][]byte, string, error) {
 		}
 		files[artifact.EncoderFile] = in.Table
 		m.Files[artifact.EncoderFile] = artifact.Sum(in.Table)
+	}
+	if in.Trained != nil {
+		files[artifact.TrainedFile] = in.Trained
+		m.Files[artifact.TrainedFile] = artifact.Sum(in.Trained)
 	}
 	manifest, err := m.Marshal()
 	if err != nil {
@@ -195,7 +200,7 @@ func ours(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	known := []string{artifact.ManifestFile, artifact.ModelFile, artifact.FeaturesFile, artifact.EncoderFile, artifact.CalibrationFile, artifact.CardFile}
+	known := []string{artifact.ManifestFile, artifact.ModelFile, artifact.FeaturesFile, artifact.EncoderFile, artifact.TrainedFile, artifact.CalibrationFile, artifact.HistoryFolder, artifact.CardFile}
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) && !isTemp(e.Name()) {
 			return false, fmt.Errorf("%w: %q is not part of an artifact: choose another folder or move it away", ErrOccupied, e.Name())

@@ -255,5 +255,18 @@ func (m *Model) CalibrationDigest() string {
 // Thresholds are the levels in force, [calib.Off] where off.
 func (m *Model) Thresholds() Thresholds { return Thresholds{Hold: m.hold, Block: m.block} }
 
+// InGroup returns the model with the levels for runs of one group: values of the
+// fields that the calibration's By names, in that order. Where the group has no
+// levels of its own they are those of the group above, or the default ones. The
+// two models share everything else, and so does the state of their sessions.
+func (m *Model) InGroup(path ...string) *Model {
+	if m.calibration == nil || m.opts.scoresOnly || len(path) == 0 {
+		return m
+	}
+	g := *m
+	g.hold, g.block = m.calibration.Levels(path)
+	return &g
+}
+
 // Fusion is how the logits become scores.
 func (m *Model) Fusion() calib.Fusion { return m.fusion }

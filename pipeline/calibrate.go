@@ -93,10 +93,9 @@ func (r *Run) Promise() ([]string, error) {
 		}
 		return fmt.Sprintf("%.5f", x.Value)
 	}
-	return []string{
+	return append([]string{
 		fmt.Sprintf("HOLD from a risk of %s, BLOCK from a hazard probability of %s, set on %d safe runs.", level(t.Hold), level(t.Block), t.N),
-		t.Marginal(), t.Confident(0.95),
-	}, nil
+	}, promises(a.Calibration, t)...), nil
 }
 
 // calibration sets the thresholds on safe traces whose logits were recorded.

@@ -164,11 +164,29 @@ func describe(report *eval.Report, m *guard.Model) {
 	report.Calibration = c.Digest
 	t := promised(c)
 	report.Thresholds = &t
-	report.Guarantee = []string{t.Marginal(), t.Confident(0.95)}
+	report.Guarantee = promises(c, t)
+}
+
+// promises states what a calibration promises: every stored promise, or those that
+// its ranks amount to.
+func promises(c *artifact.Calibration, t calib.Thresholds) []string {
+	if c.Plans == nil {
+		return []string{t.Marginal(), t.Confident(0.95)}
+	}
+	var out []string
+	for _, p := range c.Plans.Plans {
+		for _, g := range p.Guarantees {
+			out = append(out, g.String())
+		}
+	}
+	return append(out, c.Plans.Notes...)
 }
 
 // promised rebuilds the thresholds and their ranks from a certificate.
 func promised(c *artifact.Calibration) calib.Thresholds {
+	if c.Plans != nil {
+		return c.Plans.Plans[0].Thresholds()
+	}
 	cert := c.Certificate
 	hold, block := c.Thresholds.Levels()
 	alphaHold := cert.Alpha - cert.AlphaBlock

@@ -43,6 +43,11 @@ func (r *Run) Export(ctx context.Context) error {
 			table = enc.(*static.Encoder).File()
 			out = append(out, filepath.Join("artifact", artifact.EncoderFile))
 		}
+		trained, err := r.trainedOn("train", "validation")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, filepath.Join("artifact", artifact.TrainedFile))
 		m := w.Model
 		if _, err := export.Write(r.path("artifact"), export.Input{
 			Weights:    w.Tensors(),
@@ -51,6 +56,7 @@ func (r *Run) Export(ctx context.Context) error {
 			Latent:     m.Latent,
 			Encoder:    r.identity(),
 			Table:      table,
+			Trained:    trained,
 			Vocabulary: v,
 			Seed:       r.Config.Seed,
 			Data:       fingerprints,
@@ -71,6 +77,25 @@ func (r *Run) fingerprints(names ...string) (map[string]artifact.Fingerprint, er
 		out[name] = artifact.Fingerprint{Digest: rec.Outputs[filepath.Join("data", name+".jsonl.gz")], N: rec.Counts[name]}
 	}
 	return out, nil
+}
+
+// trainedOn returns trained.bin for the named sets, by which calibration refuses
+// runs that the model knows. Of more runs than it can list, it lists the first.
+func (r *Run) trainedOn(names ...string) ([]byte, error) {
+	var list []string
+	for _, name := range names {
+		for t, err := range r.stream(name) {
+			if err != nil {
+				return nil, err
+			}
+			if len(list) == artifact.MaxFingerprints {
+				r.opts.Log.Warn("the artifact lists a part of the training runs only", "runs", len(list))
+				return artifact.PackFingerprints(list), nil
+			}
+			list = append(list, artifact.RunDigest(t))
+		}
+	}
+	return artifact.PackFingerprints(list), nil
 }
 
 // ArtifactDir is where the run's frozen artifact lies.

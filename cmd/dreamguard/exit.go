@@ -43,6 +43,9 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// errWithdrawn ends the monitor of a certificate that does not stand any more.
+var errWithdrawn = errors.New("the certificate is withdrawn: recalibrate, and until then use stricter thresholds or hold every call")
+
 // decided is not a failure: it carries a verdict to the exit code.
 type decided verdict.Decision
 
@@ -55,6 +58,8 @@ func codeOf(err error) exitCode {
 		config  *configs.Error
 		tooFew  *calib.TooFewError
 		noLevel *pipeline.NoLevelError
+		noRoom  *calib.NoLevelError
+		none    *calib.InfeasibleError
 		verdict decided
 	)
 	switch {
@@ -62,7 +67,8 @@ func codeOf(err error) exitCode {
 		return exitDone
 	case errors.As(err, &verdict):
 		return verdict.code()
-	case errors.As(err, &tooFew), errors.As(err, &noLevel):
+	case errors.As(err, &tooFew), errors.As(err, &noLevel), errors.As(err, &noRoom), errors.As(err, &none),
+		errors.Is(err, calib.ErrTrained), errors.Is(err, calib.ErrTuning), errors.Is(err, errWithdrawn):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, &config),
 		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig):

@@ -40,6 +40,8 @@ before each tool call of a language-model agent.
 		a.trainCommand(),
 		a.exportCommand(),
 		a.calibrateCommand(),
+		a.recalibrateCommand(),
+		a.calibrationCommand(),
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),

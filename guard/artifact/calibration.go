@@ -20,7 +20,28 @@ type Calibration struct {
 	Fusion      calib.Fusion `json:"fusion"`
 	Thresholds  Thresholds   `json:"thresholds"`
 	Certificate Certificate  `json:"certificate"`
+
+	// What a recalibration adds; calibrations without it stay readable.
+	By        []string           `json:"by,omitempty"`        // fields of a run whose values choose its plan, coarse ones first
+	Plans     *calib.Calibration `json:"plans,omitempty"`     // every promise, and the levels of groups; Thresholds are those of its default plan
+	Reference *calib.Histogram   `json:"reference,omitempty"` // risks of the calibration runs, for a monitor: capped at the lowest hold level, runs that BLOCK stops at the cap
 }
+
+// Levels returns the two levels for a run with these values of the fields By,
+// [calib.Off] where off. Without a plan of its own a run has the default ones.
+func (c *Calibration) Levels(path []string) (hold, block float64) {
+	if c.Plans == nil || len(path) == 0 {
+		return c.Thresholds.Levels()
+	}
+	p := c.Plans.For(path)
+	return p.Hold.Value, p.Block.Value
+}
+
+// Bounds on the groups of a calibration.
+const (
+	maxBy    = 16
+	maxValue = 1 << 10 // bytes of a field's name or value
+)
 
 // Thresholds are grid points in (0, 1]; nil is off.
 type Thresholds struct {
@@ -30,16 +51,17 @@ type Thresholds struct {
 
 // Certificate says what the thresholds promise, and on which data.
 type Certificate struct {
-	Alpha           float64 `json:"alpha"`            // bound on P(HOLD or BLOCK) for a safe run like those calibrated on
-	AlphaBlock      float64 `json:"alpha_block"`      // share of it spent on BLOCK
-	N               int     `json:"n"`                // scored safe runs
-	Groups          int     `json:"groups"`           // groups they come from; runs that share a task share a group
-	KHold           int     `json:"k_hold"`           // rank of the score that Hold lies just above; 0 = not set
-	KBlock          int     `json:"k_block"`          // likewise for Block
-	Alerted         int     `json:"alerted"`          // calibration runs that would be held or blocked
-	NoGuarantee     bool    `json:"no_guarantee"`     // n was too small and the rank was clamped: nothing is promised
-	DataFingerprint string  `json:"data_fingerprint"` // sha256 of the conformal set
-	Created         string  `json:"created"`          // RFC 3339, or empty
+	Alpha           float64 `json:"alpha"`                // bound on P(HOLD or BLOCK) for a safe run like those calibrated on
+	AlphaBlock      float64 `json:"alpha_block"`          // share of it spent on BLOCK
+	Confidence      float64 `json:"confidence,omitempty"` // with which the bounds hold over the draw of the runs; 0: on average over it
+	N               int     `json:"n"`                    // scored safe runs
+	Groups          int     `json:"groups"`               // groups they come from; runs that share a task share a group
+	KHold           int     `json:"k_hold"`               // rank of the score that Hold lies just above; 0 = not set
+	KBlock          int     `json:"k_block"`              // likewise for Block
+	Alerted         int     `json:"alerted"`              // calibration runs that would be held or blocked
+	NoGuarantee     bool    `json:"no_guarantee"`         // n was too small and the rank was clamped: nothing is promised
+	DataFingerprint string  `json:"data_fingerprint"`     // sha256 of the conformal set
+	Created         string  `json:"created"`              // RFC 3339, or empty
 }
 
 // NewThresholds takes over what calibration found.
@@ -95,6 +117,45 @@ func (c *Calibration) Validate() error {
 	case cert.N < 0 || cert.Groups < 0 || cert.Alerted < 0 || cert.Alerted > cert.N ||
 		cert.KHold < 0 || cert.KHold > cert.N || cert.KBlock < 0 || cert.KBlock > cert.N:
 		return bad("certificate has a count out of range")
+	case !(cert.Confidence >= 0 && cert.Confidence < 1):
+		return bad("certificate.confidence is %v: want 0 to below 1", cert.Confidence)
+	}
+	return c.validatePlans(bad)
+}
+
+// validatePlans checks what a recalibration adds.
+func (c *Calibration) validatePlans(bad func(string, ...any) error) error {
+	if len(c.By) > maxBy {
+		return bad("by names %d fields: want at most %d", len(c.By), maxBy)
+	}
+	for i, name := range c.By {
+		if name == "" || len(name) > maxValue {
+			return bad("by[%d] has %d bytes: want 1 to %d", i, len(name), maxValue)
+		}
+	}
+	if c.Plans == nil {
+		if len(c.By) > 0 {
+			return bad("by names fields, and there are no plans")
+		}
+		return nil
+	}
+	if err := c.Plans.Validate(); err != nil {
+		return fmt.Errorf("%w: plans: %w", ErrCalibration, err)
+	}
+	for i := range c.Plans.Plans {
+		p := &c.Plans.Plans[i]
+		if len(p.Path) > len(c.By) {
+			return bad("plans.plans[%d] has a path of %d values for %d fields", i, len(p.Path), len(c.By))
+		}
+		for _, v := range p.Path {
+			if len(v) > maxValue {
+				return bad("plans.plans[%d] has a value of %d bytes: want at most %d", i, len(v), maxValue)
+			}
+		}
+	}
+	hold, block := c.Thresholds.Levels()
+	if p := &c.Plans.Plans[0]; p.Hold.Value != hold || p.Block.Value != block {
+		return bad("thresholds are not those of the default plan")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@
 //	model.safetensors   the tensors of docs/reference/model.md, see Tensors
 //	features.json       the token weights of the call features
 //	encoder.safetensors the table of a static encoder, unless the manifest's digest has to do
+//	trained.bin         fingerprints of the runs trained on, see RunDigest
 //	calibration.json    fusion and thresholds; missing until calibrated
 //	README.md           the model card; never read
 //

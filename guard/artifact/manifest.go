@@ -25,7 +25,9 @@ const (
 	ModelFile       = "model.safetensors"
 	FeaturesFile    = "features.json"
 	EncoderFile     = "encoder.safetensors" // table of a static encoder; left out where the digest in the manifest has to do
+	TrainedFile     = "trained.bin"         // fingerprints of the runs trained on; older artifacts have none
 	CalibrationFile = "calibration.json"
+	HistoryFolder   = "calibrations" // calibrations that were in force before; never read by a guard
 	CardFile        = "README.md"
 )
 

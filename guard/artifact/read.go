@@ -14,10 +14,14 @@ import (
 
 // Bounds on what is read, in bytes.
 const (
-	maxJSON    = 1 << 20  // manifest.json, calibration.json
+	maxJSON    = 1 << 20  // manifest.json
 	maxTable   = 64 << 20 // features.json
+	maxTrained = 16 << 20 // trained.bin
 	maxWeights = 1 << 30  // any other file
 )
+
+// MaxCalibration bounds calibration.json in bytes.
+const MaxCalibration = 8 << 20
 
 // Artifact is a checked artifact in memory.
 type Artifact struct {
@@ -26,6 +30,7 @@ type Artifact struct {
 	Tensors     map[string]safetensors.Tensor
 	Features    []byte       // features.json; package features parses it
 	Encoder     []byte       // encoder.safetensors; nil if the artifact has none; package embed/static parses it
+	Trained     []byte       // trained.bin; nil if the artifact has none; see TrainedOn
 	Calibration *Calibration // nil if not calibrated
 }
 
@@ -81,8 +86,11 @@ func read(src source) (*Artifact, error) {
 	a := &Artifact{Manifest: *m, Digest: digest}
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		limit := int64(maxWeights)
-		if name == FeaturesFile {
+		switch name {
+		case FeaturesFile:
 			limit = maxTable
+		case TrainedFile:
+			limit = maxTrained
 		}
 		b, err := src.file(name, limit)
 		if err != nil {
@@ -100,9 +108,14 @@ func read(src source) (*Artifact, error) {
 			a.Features = b
 		case EncoderFile:
 			a.Encoder = b
+		case TrainedFile:
+			if len(b)%FingerprintSize != 0 {
+				return nil, fmt.Errorf("%s: %w: %d bytes, want a multiple of %d", name, ErrManifest, len(b), FingerprintSize)
+			}
+			a.Trained = b
 		}
 	}
-	b, err = src.file(CalibrationFile, maxJSON)
+	b, err = src.file(CalibrationFile, MaxCalibration)
 	if errors.Is(err, ErrMissing) {
 		return a, nil
 	}

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/data/formats"
+	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/internal/progress"
+)
+
+// batch is how many runs are read before they are scored on all cores: memory
+// holds no more of them, whatever the size of the files.
+const batch = 256
+
+// traceSource is where recorded runs and the model that scores them are found.
+type traceSource struct {
+	Artifact    string
+	Calibration string // to use instead of the artifact's own; "" for that
+	Encoder     EncoderSource
+	Files       []string // in any import format
+	Format      string   // import format; "" detects it
+	Progress    *progress.Reporter
+}
+
+// open opens the model. done must be called when it is not used any more.
+func (s *traceSource) open(ctx context.Context, opts ...guard.Option) (m *guard.Model, ahead *ahead, done func(), err error) {
+	vectors, err := os.MkdirTemp("", "dreamguard-vectors-")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m, ahead, closeModel, err := openArtifact(ctx, s.Artifact, s.Calibration, s.Encoder, vectors, s.Progress, opts...)
+	done = func() {
+		closeModel()
+		os.RemoveAll(vectors) // a folder of the system's for what is temporary
+	}
+	if err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	return m, ahead, done, nil
+}
+
+// batches reads the runs of all files, a batch at a time.
+func (s *traceSource) batches(ctx context.Context, do func(task *progress.Task, ts []*data.Trajectory) error) error {
+	for _, file := range s.Files {
+		task := s.Progress.Start("score "+file, 0)
+		var ts []*data.Trajectory
+		flush := func() error {
+			if len(ts) == 0 {
+				return nil
+			}
+			err := do(task, ts)
+			clear(ts)
+			ts = ts[:0]
+			return err
+		}
+		_, err := formats.Import(file, s.Format, func(t *data.Trajectory) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if ts = append(ts, t); len(ts) == batch {
+				return flush()
+			}
+			return nil
+		})
+		if err == nil {
+			err = flush()
+		}
+		task.Done()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scored calls each with every run and its scores, in the order of the files.
+func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, each func(*data.Trajectory, *eval.Trace) error) error {
+	return s.batches(ctx, func(task *progress.Task, ts []*data.Trajectory) error {
+		if err := ahead.fill(ctx, "traces", ts); err != nil {
+			return err
+		}
+		traces, err := eval.Score(ctx, m, ts, 0, func(n int) { task.Add(n) })
+		if err != nil {
+			return err
+		}
+		for i, t := range ts {
+			if err := each(t, &traces[i]); err != nil {
+				return fmt.Errorf("run %s: %w", t.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// excerpt is the beginning of a text on one line, in memory of its own.
+func excerpt(s string, n int) string {
+	if len(s) > 8*n { // no need to look at all of a long text
+		s = strings.ToValidUTF8(s[:8*n], "")
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return strings.Clone(s)
+}
