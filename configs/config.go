@@ -18,7 +18,7 @@ type Config struct {
 	Train   Train   `yaml:"train" json:"train"`
 	Calib   Calib   `yaml:"calibrate" json:"calibrate"`
 	Eval    Eval    `yaml:"eval" json:"eval"`
-	Backend string  `yaml:"backend" json:"backend"` // go, xla:cpu or xla:cuda: what the training graph runs on
+	Backend string  `yaml:"backend" json:"backend"` // go, xla:cpu or xla:cuda: what training and the transformer encoder run on
 }
 
 // Data chooses trajectories.
