@@ -126,6 +126,15 @@ func (p *jsonParser) node(k kind, scalar string) *node {
 }
 
 func (p *jsonParser) value() (*node, error) {
+	from := p.i
+	n, err := p.anyValue()
+	if err == nil {
+		n.from, n.to = int32(from), int32(p.i) // documents are smaller than 2 GiB
+	}
+	return n, err
+}
+
+func (p *jsonParser) anyValue() (*node, error) {
 	if p.i >= len(p.s) {
 		return nil, p.fail("the text ends where a value should be")
 	}

@@ -38,6 +38,9 @@ type node struct {
 	tag    string // a YAML tag that is not of the core schema
 	ents   []entry
 	items  []*node
+	// Where the value stands in the text: bytes in JSON, a line in YAML, there for
+	// plain scalars only.
+	from, to int32
 }
 
 type entry struct {

@@ -142,6 +142,9 @@ func (c *yamlConverter) convert(y *yaml.Node, depth int) (*node, error) {
 	switch y.Kind {
 	case yaml.ScalarNode:
 		yamlScalar(n, y)
+		if y.Style == 0 {
+			n.from, n.to = int32(y.Line), int32(y.Column)
+		}
 		return n, nil
 	case yaml.SequenceNode:
 		n.kind = listKind
