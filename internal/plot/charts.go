@@ -56,6 +56,10 @@ type Timeline struct {
 	FirstHazard int       // negative if there is none
 }
 
+// labelRoom is the distance, in scores, from which on two labels of lines do not
+// meet.
+const labelRoom = 0.15
+
 // Scores draws hazard probability and risk of a run over its steps, with both
 // thresholds.
 func Scores(t Timeline) Chart {
@@ -77,13 +81,20 @@ func Scores(t Timeline) Chart {
 			{Name: "hazard p", X: xs, Y: t.Hazard, Color: Orange, Both: true},
 		},
 	}
-	line := func(name string, y float64, color Color) {
-		if !math.IsInf(y, 0) && !math.IsNaN(y) {
-			c.Series = append(c.Series, Series{Name: name, X: []float64{-0.5, float64(n) - 0.5}, Y: []float64{y, y}, Color: color, Dashed: true, Label: true})
+	line := func(name string, y, other float64, color Color) {
+		if math.IsInf(y, 0) || math.IsNaN(y) {
+			return
 		}
+		s := Series{Name: name, X: []float64{-0.5, float64(n) - 0.5}, Y: []float64{y, y}, Color: color, Dashed: true, Label: true}
+		// Labels of lines that are close keep clear of each other: the lower
+		// one's goes below its line, or to the other end where the axis is.
+		if lower := y < other || y == other && color == Blue; lower && other-y < labelRoom {
+			s.Below, s.First = y >= labelRoom/2, y < labelRoom/2
+		}
+		c.Series = append(c.Series, s)
 	}
-	line("HOLD from here (S)", t.Hold, Blue)
-	line("BLOCK from here (p)", t.Block, Orange)
+	line("HOLD from here (S)", t.Hold, t.Block, Blue)
+	line("BLOCK from here (p)", t.Block, t.Hold, Orange)
 	if t.FirstHazard >= 0 && t.FirstHazard < n {
 		x := float64(t.FirstHazard)
 		c.Series = append(c.Series, Series{Name: "first hazard", X: []float64{x, x}, Y: []float64{0, 1.06}, Color: Red, Label: true})
@@ -98,8 +109,8 @@ const maxLossPoints = 300
 const maxLine = 1 << 20
 
 // Loss reads metrics.jsonl, one {"stage", "step", "terms": {name: value}} per
-// line, and draws the terms of each stage, ascending. Lines without terms and
-// values that are not numbers are left out.
+// line, and draws the terms of each stage, ascending. Lines without terms, values
+// that are not numbers and terms that are always zero are left out.
 func Loss(r io.Reader) ([]Chart, error) {
 	type curve struct{ x, y []float64 }
 	stages := map[int]map[string]*curve{}
@@ -137,9 +148,13 @@ func Loss(r io.Reader) ([]Chart, error) {
 	}
 	var out []Chart
 	for _, stage := range slices.Sorted(maps.Keys(stages)) {
-		c := Chart{Title: fmt.Sprintf("Stage %d", stage), X: Axis{Label: "step"}, Y: Axis{Label: "loss"}}
-		for i, name := range slices.Sorted(maps.Keys(stages[stage])) {
+		c := Chart{Title: fmt.Sprintf("Stage %d", stage), Width: 520, LegendOutside: true, X: Axis{Label: "step"}, Y: Axis{Label: "loss"}}
+		for _, name := range slices.Sorted(maps.Keys(stages[stage])) {
 			v := stages[stage][name]
+			if !slices.ContainsFunc(v.y, func(y float64) bool { return y != 0 }) {
+				continue // a term that is switched off
+			}
+			i := len(c.Series)
 			x, y := average(v.x, v.y, maxLossPoints)
 			c.Series = append(c.Series, Series{Name: name, X: x, Y: y, Color: Color(i % (int(Grey) + 1)), Dashed: i > int(Grey)})
 		}

@@ -67,7 +67,9 @@ type Series struct {
 	Dashed bool
 	Dots   bool // points instead of a line
 	Both   bool // a line with points
-	Label  bool // the name stands at the last point instead of in the legend
+	Label  bool // the name stands above the last point instead of in the legend
+	Below  bool // with Label: below the last point
+	First  bool // with Label: at the first point
 }
 
 // Axis is one axis. Min and Max both 0 take the range of the data.
@@ -86,6 +88,7 @@ type Chart struct {
 	Width, Height float64
 	LegendLeft    bool // legend at the left instead of the right
 	LegendBottom  bool // legend at the bottom instead of the top
+	LegendOutside bool // legend right of the chart, where no curve can be
 }
 
 // maxValue bounds coordinates, so that ranges and their ticks stay finite.
@@ -154,7 +157,18 @@ func (c Chart) SVG() ([]byte, error) {
 		h = 280
 	}
 	canvas := vgsvg.New(vg.Points(w), vg.Points(h))
-	p.Draw(draw.Crop(draw.New(canvas), 0, -vg.Points(10), 0, -vg.Points(6))) // the last tick labels reach beyond the axes
+	area := draw.Crop(draw.New(canvas), 0, -vg.Points(10), 0, -vg.Points(6)) // the last tick labels reach beyond the axes
+	if c.LegendOutside {
+		legend := p.Legend
+		p.Legend = plot.NewLegend()
+		legend.Left = true
+		legend.YOffs = -vg.Points(14) // below a title
+		// A page's own font is wider than the one that is measured here.
+		width := legend.Rectangle(area).Size().X*1.15 + vg.Points(6)
+		legend.Draw(draw.Crop(area, area.Size().X-width, 0, 0, 0))
+		area = draw.Crop(area, 0, -width-vg.Points(8), 0, 0)
+	}
+	p.Draw(area)
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
@@ -201,13 +215,23 @@ func add(p *plot.Plot, s Series) error {
 	switch {
 	case s.Name == "":
 	case s.Label:
-		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: pts[len(pts)-1:], Labels: []string{clean(s.Name, 60)}})
+		where := pts[len(pts)-1:]
+		if s.First {
+			where = pts[:1]
+		}
+		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: where, Labels: []string{clean(s.Name, 60)}})
 		if err != nil {
 			return err
 		}
 		labels.TextStyle[0].Color, labels.TextStyle[0].Font = inkRGB, sans(9)
 		labels.Offset = vg.Point{X: -vg.Points(6), Y: vg.Points(2)}
 		labels.TextStyle[0].XAlign, labels.TextStyle[0].YAlign = draw.XRight, draw.YBottom
+		if s.First {
+			labels.Offset.X, labels.TextStyle[0].XAlign = -labels.Offset.X, draw.XLeft
+		}
+		if s.Below {
+			labels.Offset.Y, labels.TextStyle[0].YAlign = -labels.Offset.Y, draw.YTop
+		}
 		p.Add(labels)
 	default:
 		p.Legend.Add(clean(s.Name, 60), thumbs...)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -95,6 +97,55 @@ func TestScoresShowsThresholds(t *testing.T) {
 	}
 }
 
+// labelAt returns where the SVG draws a text: the coordinates grow to the right
+// and upwards.
+func labelAt(t *testing.T, svg []byte, label string) (x, y float64) {
+	t.Helper()
+	m := regexp.MustCompile(`<text x="([-0-9.]+)" y="([-0-9.]+)"[^>]*>` + regexp.QuoteMeta(label) + `</text>`).FindSubmatch(svg)
+	if m == nil {
+		t.Fatalf("%q is not drawn", label)
+	}
+	var err [2]error
+	x, err[0] = strconv.ParseFloat(string(m[1]), 64)
+	y, err[1] = strconv.ParseFloat(string(m[2]), 64)
+	if errors.Join(err[:]...) != nil {
+		t.Fatal(err)
+	}
+	return x, -y // the text is turned upright by a transform
+}
+
+// The labels of the thresholds do not cover each other, however close these are.
+func TestThresholdLabels(t *testing.T) {
+	for _, c := range [][2]float64{{0.9, 0.9}, {0.916, 0.957}, {0.957, 0.916}, {0.02, 0.05}, {0.05, 0.02}, {0.02, 0.02}, {0.3, 0.46}, {0, 1}} {
+		tl := Timeline{Tools: []string{"a", "b"}, Hazard: []float64{0, 1}, Risk: []float64{0, 1}, Hold: c[0], Block: c[1], FirstHazard: -1}
+		svg, err := Scores(tl).SVG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hx, hy := labelAt(t, svg, "HOLD from here (S)")
+		bx, by := labelAt(t, svg, "BLOCK from here (p)")
+		if math.Abs(hy-by) < 12 && math.Abs(hx-bx) < 110 {
+			t.Errorf("HOLD at %v and BLOCK at %v: labels at (%v, %v) and (%v, %v)", c[0], c[1], hx, hy, bx, by)
+		}
+	}
+}
+
+// The legend of a loss chart stands right of the last point of every curve.
+func TestLegendOutside(t *testing.T) {
+	charts, err := Loss(strings.NewReader(`{"stage":1,"step":0,"terms":{"total":1}}` + "\n" + `{"stage":1,"step":100,"terms":{"total":3}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg, err := charts[0].SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := labelAt(t, svg, "100")
+	if x, _ := labelAt(t, svg, "total"); x < end+10 {
+		t.Errorf("the legend starts at %v, the axis ends at %v", x, end)
+	}
+}
+
 func TestManyNames(t *testing.T) {
 	ticks := names(make([]string, 1000)).Ticks(0, 999)
 	if len(ticks) > maxNames || ticks[0].Value != 0 {
@@ -129,7 +180,7 @@ func TestRoundTicks(t *testing.T) {
 func TestLoss(t *testing.T) {
 	var b strings.Builder
 	for i := 1; i <= 1000; i++ {
-		fmt.Fprintf(&b, `{"stage":1,"step":%d,"terms":{"loss":%g,"kl":2}}`+"\n", i, 1/float64(i))
+		fmt.Fprintf(&b, `{"stage":1,"step":%d,"terms":{"loss":%g,"kl":2,"off":0}}`+"\n", i, 1/float64(i))
 	}
 	b.WriteString(`{"stage":2,"step":1,"terms":{"loss":0.5,"broken":null}}` + "\n" + `{"stage":2,"step":1,"validation":{"auroc":0.9}}` + "\n")
 	charts, err := Loss(strings.NewReader(b.String()))
