@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Scores of a sentence (DESIGN section 6). From directiveFrom up it is a
+// Scores of a sentence. From directiveFrom up it is a
 // directive, and so are the spanAfter sentences behind it.
 const (
 	scoreImperative = 1.0
