@@ -629,7 +629,10 @@ func TestNoProtectedEffectPasses(t *testing.T) {
 		}
 		permitted++
 		was := effectsOf(before)
-		afters := []any{after}
+		var afters []any
+		if c.Format != TOML { // which has no null: the text says less than the change
+			afters = append(afters, after)
+		}
 		if c.Format.IsDocument() {
 			afters = append(afters, readAs(c.Format, c.Text)...)
 		}
