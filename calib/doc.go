@@ -1,6 +1,6 @@
 // Package calib turns the scores of a guard into thresholds with a stated
 // guarantee, and tells later whether the guarantee still stands. It is pure
-// numeric Go: no files, no model, no clock (DESIGN section 7).
+// numeric Go: no files, no model, no clock.
 //
 // The main type is [Request]: what an operator asks of the thresholds. Its
 // answer is a [Calibration] with a [Guarantee] for each bound, or a refusal that
