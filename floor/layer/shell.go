@@ -98,7 +98,6 @@ type shellWalk struct {
 	dir   string // "" when it is not known
 	vars  map[string]string
 	depth int
-	piped []string // words that are piped into the next command
 	worst floor.Decision
 }
 
