@@ -26,6 +26,19 @@ const (
 	kindRun          kind = "run"
 )
 
+// String names one such thing in a sentence.
+func (k kind) String() string {
+	switch k {
+	case kindTrajectories:
+		return "a file of trajectories"
+	case kindArtifact:
+		return "an artifact"
+	case kindRun:
+		return "a run folder"
+	}
+	return "a " + string(k)
+}
+
 func (a *app) inspectCommand() *cobra.Command {
 	var (
 		asJSON bool
@@ -34,10 +47,13 @@ func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
 		Short: "Show what a file or folder holds, without changing it",
-		Long: `Inspect shows any file or folder of this program: trajectories (counts, labels,
-lengths, leaks and duplicates found), a cache of text vectors, a checkpoint, a file of
-weights, an artifact, a run folder. Several files of trajectories are also compared with each
-other, which is how a leak between splits shows.`,
+		Long: `Inspect shows trajectories (counts, labels, lengths, leaks and duplicates found),
+caches of text vectors, checkpoints, files of weights, artifacts, files of static encoders
+and run folders. Several files of trajectories are also compared with each other, which
+is how a leak between splits shows. A folder of none of these kinds stands for the files in it:
+its trajectories, or else its weights.
+
+What is damaged is shown as far as it can be, and the exit code is then 1.`,
 		Example: `  dreamguard inspect runs/demo/data/train.jsonl.gz
   dreamguard inspect runs/demo/data/train.jsonl.gz --show 3
   dreamguard inspect runs/demo/data/*.jsonl.gz
@@ -53,7 +69,7 @@ other, which is how a leak between splits shows.`,
 				return err
 			}
 			if show != "" && k != kindTrajectories {
-				return usagef("--show is for trajectories: %s is a %s", paths[0], k)
+				return usagef("--show is for trajectories: %s is %s", paths[0], k)
 			}
 			if k == kindTrajectories {
 				return a.inspectTrajectories(cmd.Context(), paths, show, asJSON)
@@ -93,7 +109,8 @@ func isTrajectories(name string) bool {
 	return slices.ContainsFunc(trajectoryEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// expand replaces a folder that is none of ours by the trajectory files in it.
+// expand replaces a folder that is none of ours by the trajectory files in it, or
+// else by its weights.
 func expand(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
@@ -104,13 +121,21 @@ func expand(paths []string) ([]string, error) {
 				return nil, err
 			}
 			files = nil
+			var weights []string
 			for _, e := range entries {
-				if isTrajectories(e.Name()) {
-					files = append(files, filepath.Join(path, e.Name()))
+				switch name := filepath.Join(path, e.Name()); {
+				case e.Name() == "metrics.jsonl": // of a training, beside its weights
+				case isTrajectories(name):
+					files = append(files, name)
+				case strings.HasSuffix(strings.ToLower(name), ".safetensors"):
+					weights = append(weights, name)
 				}
 			}
 			if files == nil {
-				return nil, usagef("%s: not a folder of this program: it holds no cache.json, manifest.json, config.yaml, checkpoint or trajectories", path)
+				files = weights
+			}
+			if files == nil {
+				return nil, usagef("%s: not a folder of this program: it holds no cache.json, manifest.json, config.yaml, checkpoint, weights or trajectories", path)
 			}
 		}
 		out = append(out, files...)
@@ -130,7 +155,7 @@ func commonKind(paths []string) (kind, error) {
 			first = k
 		}
 		if k != first {
-			return "", usagef("%s is a %s and %s a %s: inspect them one at a time", paths[0], first, path, k)
+			return "", usagef("%s is %s, %s is %s: inspect them one at a time", paths[0], first, path, k)
 		}
 	}
 	return first, nil
@@ -208,6 +233,19 @@ func (a *app) inspectCache(dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	var damaged []string
+	for _, s := range info.Segments {
+		if s.Problem != "" {
+			damaged = append(damaged, s.Name)
+		}
+	}
+	if err := a.printCache(dir, info, asJSON); err != nil || damaged == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %d of %d segments cannot be used (%s): delete them, and embed makes their vectors again", dir, len(damaged), len(info.Segments), strings.Join(damaged, ", "))
+}
+
+func (a *app) printCache(dir string, info cache.Info, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(info)
 	}

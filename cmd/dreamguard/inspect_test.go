@@ -12,6 +12,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/checkpoints"
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/data/audit"
 	"github.com/dreamguard/dreamguard/data/clean"
 	"github.com/dreamguard/dreamguard/data/store"
@@ -66,6 +67,37 @@ func TestInspectTrajectories(t *testing.T) {
 	}
 }
 
+// Phrases of one label only are worth a look only beside the other label.
+func TestInspectShortcuts(t *testing.T) {
+	both := makeRuns(t, "100")
+	ts, err := store.ReadAll(both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range ts {
+		if x.Label == data.Safe {
+			x.Task = "Perspicaciously: " + x.Task
+		}
+	}
+	if err := store.WriteAll(both, ts); err != nil {
+		t.Fatal(err)
+	}
+	safe := filepath.Join(t.TempDir(), "safe.jsonl")
+	if err := store.WriteAll(safe, slices.DeleteFunc(ts, func(x *data.Trajectory) bool { return x.Label != data.Safe })); err != nil {
+		t.Fatal(err)
+	}
+	const heading = "phrases in runs of one label only (unsafe runs are read up to the first hazard)"
+	for path, want := range map[string]bool{both: true, safe: false} {
+		r := run(t, "inspect", "-q", path)
+		if r.code != exitDone || strings.Contains(r.stdout, heading) != want {
+			t.Errorf("exit %d, stdout %q, want the phrases: %v", r.code, r.stdout, want)
+		}
+	}
+	if r := run(t, "inspect", "-q", safe, "--json"); !strings.Contains(strings.Join(strings.Fields(r.stdout), ""), `"shortcuts":[]`) {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestInspectShow(t *testing.T) {
 	path := makeRuns(t, "5")
 	ts, err := store.ReadAll(path)
@@ -112,6 +144,21 @@ func TestInspectCache(t *testing.T) {
 	}
 	if r := run(t, "inspect", dir); r.code != exitDone || !strings.Contains(r.stdout, enc.ID().String()) {
 		t.Errorf("%+v", r)
+	}
+
+	// A damaged one is shown, and fails.
+	segments, err := filepath.Glob(filepath.Join(dir, "seg-*"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	if err := os.Truncate(segments[0], 20); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, "inspect", dir); r.code != exitFailure || !strings.Contains(r.stdout, "problem") || !strings.Contains(r.stderr, "1 of 1 segments cannot be used ("+filepath.Base(segments[0])) {
+		t.Errorf("a damaged cache: %+v", r)
+	}
+	if r := run(t, "inspect", dir, "--json"); r.code != exitFailure || !json.Valid([]byte(r.stdout)) {
+		t.Errorf("a damaged cache, as JSON: %+v", r)
 	}
 }
 
@@ -162,6 +209,20 @@ func TestInspectWeights(t *testing.T) {
 	}
 	if r := run(t, "inspect", dir); r.code != exitDone || !strings.Contains(r.stdout, "head.w [2]") {
 		t.Errorf("%+v", r)
+	}
+	// The folder of a training: its metrics are no trajectories.
+	train := t.TempDir()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"weights.safetensors": b, "metrics.jsonl": []byte(`{"stage":1,"step":1,"terms":{"loss":2}}` + "\n")} {
+		if err := os.WriteFile(filepath.Join(train, name), content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := run(t, "inspect", train); r.code != exitDone || !strings.Contains(r.stdout, "head.w [2]") {
+		t.Errorf("the folder of a training: %+v", r)
 	}
 	write(float32(math.NaN()))
 	if r := run(t, "inspect", path); r.code != exitFailure || !strings.Contains(r.stderr, "head.w") {
@@ -279,7 +340,8 @@ func TestInspectErrors(t *testing.T) {
 		{[]string{text}, exitUsage, "not a file of this program"},
 		{[]string{t.TempDir()}, exitUsage, "not a folder of this program"},
 		{[]string{torn}, exitFailure, "torn.jsonl: line 1"},
-		{[]string{torn, art}, exitUsage, "one at a time"},
+		{[]string{torn, art}, exitUsage, torn + " is a file of trajectories, " + art + " is an artifact: inspect them one at a time"},
+		{[]string{art, "--show", "1"}, exitUsage, "--show is for trajectories: " + art + " is an artifact"},
 	} {
 		r := run(t, append([]string{"inspect", "-q"}, c.paths...)...)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {

@@ -23,7 +23,7 @@ type fileInfo struct {
 	Path      string                `json:"path"`
 	Summary   audit.Summary         `json:"summary"`
 	Leaks     map[string]audit.Leak `json:"leaks"`     // by leak rule
-	Shortcuts []audit.Shortcut      `json:"shortcuts"` // phrases that stand in runs of one label only
+	Shortcuts []audit.Shortcut      `json:"shortcuts"` // phrases that stand in runs of one label only, up to the first hazard; none where a label has no runs
 }
 
 // A phrase counts as a shortcut from so many runs on; so many are shown.
@@ -56,15 +56,16 @@ func (a *app) inspectTrajectories(ctx context.Context, paths []string, show stri
 			return err
 		}
 		sets[path] = ts
-		shortcuts := audit.Shortcuts(ts, shortcutRuns, shortcutTop)
-		if shortcuts == nil {
-			shortcuts = []audit.Shortcut{}
+		f := fileInfo{path, audit.Summarize(ts), audit.Leaks(ts), []audit.Shortcut{}}
+		// Without runs of the other label every phrase is of one label only.
+		if f.Summary.Total.Safe > 0 && f.Summary.Total.Unsafe > 0 {
+			f.Shortcuts = append(f.Shortcuts, audit.Shortcuts(ts, shortcutRuns, shortcutTop)...)
 		}
-		out.Files = append(out.Files, fileInfo{path, audit.Summarize(ts), audit.Leaks(ts), shortcuts})
+		out.Files = append(out.Files, f)
 		task.Add(1)
 	}
 	out.Duplicates = audit.Duplicates(sets)
-	task.Done() // before the result, so that they do not mix on a terminal
+	task.End(nil) // before the result, so that they do not mix on a terminal
 	if asJSON {
 		return a.printJSON(out)
 	}
@@ -118,7 +119,7 @@ func (a *app) printTrajectories(info trajectoriesInfo) error {
 		if len(f.Shortcuts) == 0 {
 			continue
 		}
-		if err := a.printf("  phrases of one label only:\n"); err != nil {
+		if err := a.printf("  phrases in runs of one label only (unsafe runs are read up to the first hazard):\n"); err != nil {
 			return err
 		}
 		t = a.table()
