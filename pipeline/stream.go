@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/data/formats"
@@ -98,11 +99,18 @@ func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, 
 	})
 }
 
-// excerpt is the beginning of a text on one line, in memory of its own.
+// excerpt is the beginning of a text on one line, in memory of its own, without
+// characters that would steer a terminal or turn a line around.
 func excerpt(s string, n int) string {
 	if len(s) > 8*n { // no need to look at all of a long text
 		s = strings.ToValidUTF8(s[:8*n], "")
 	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || unicode.IsSpace(r) {
+			return r
+		}
+		return -1
+	}, s)
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"

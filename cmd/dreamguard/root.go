@@ -42,6 +42,7 @@ before each tool call of a language-model agent.
 		a.calibrateCommand(),
 		a.recalibrateCommand(),
 		a.calibrationCommand(),
+		a.replayCommand(),
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),
