@@ -170,7 +170,12 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 		})
 	}
 	if o.Log != "" {
-		err = atomicfile.Write(o.Log, stream)
+		var failed error // not the log's fault: without its name
+		err = atomicfile.Write(o.Log, func(w io.Writer) error {
+			failed = stream(w)
+			return failed
+		})
+		err = cmp.Or(failed, err)
 	} else {
 		err = stream(nil)
 	}

@@ -22,7 +22,7 @@ func TestReplay(t *testing.T) {
 	}
 	hostile := filepath.Join(t.TempDir(), "hostile.jsonl")
 	line := `{"id":"<script>alert(1)</script>\u001b[2J","dataset":"x","group":"g","task":"<b>","steps":[{"type":"tool_call","tool":"<img src=x>\u202e","args":"{}","result":"r"}],"label":null,"first_hazard":null}`
-	if err := os.WriteFile(hostile, []byte(line+"\n"+line+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(hostile, []byte(line+"\n"+strings.Replace(line, "<script>", "2<script>", 1)+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	out, log := t.TempDir(), filepath.Join(t.TempDir(), "decisions.jsonl")
@@ -81,7 +81,7 @@ func TestReplay(t *testing.T) {
 			stopped++
 		}
 	}
-	if stopped != rep.Held+rep.Blocked || len(runs) != 601 {
+	if stopped != rep.Held+rep.Blocked || len(runs) != 602 {
 		t.Errorf("log: %d stopped calls of %d runs, report %d", stopped, len(runs), rep.Held+rep.Blocked)
 	}
 	if r := run(t, "replay", "--artifact", dir); r.code != exitUsage {
