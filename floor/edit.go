@@ -14,8 +14,10 @@ import (
 // ErrCannotEdit is wrapped where a change cannot be made in the text of a file.
 var ErrCannotEdit = errors.New("the change cannot be made in place")
 
-// edit makes the new text of a file from a permitted path write. Comments stay.
-func edit(format Format, text []byte, c Change) ([]byte, error) {
+// Edit makes the new text of a document from a path write or, for JSON, a patch.
+// Comments stay where a single field is written. It checks nothing: Guarded does,
+// before and after.
+func Edit(format Format, text []byte, c Change) ([]byte, error) {
 	if c.Format != PathWrite {
 		return editPatch(format, text, c)
 	}

@@ -210,7 +210,7 @@ func (g *Guarded) Apply(c Change) (Decision, error) {
 		if d := g.floor.Check(c); d.Outcome != Permit {
 			return c, nil, nil
 		}
-		after, err := edit(g.format, before, c)
+		after, err := Edit(g.format, before, c)
 		return c, after, err
 	})
 }

@@ -76,7 +76,7 @@ Exit codes of "floor check":
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.floorCheckCommand(), a.floorDiffCommand(), a.floorLintCommand(), a.floorSealCommand(),
-		a.floorVerifyCommand(), a.floorApplyCommand())
+		a.floorVerifyCommand(), a.floorApplyCommand(), a.floorMCPCommand(), a.floorStudyCommand())
 	return cmd
 }
 
