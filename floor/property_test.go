@@ -338,7 +338,7 @@ func (g gen) hostile(root *any) {
 				i, j := g.IntN(len(v)), g.IntN(len(v))
 				v[i], v[j] = v[j], v[i]
 			default:
-				p.set(append(v, pick[any](g, "x", object{"id": "y", "allowFrom": []any{"*"}}, object{"writeRoots": []any{}})))
+				p.set(append(v, pick[any](g, "x", object{"id": "y", "allowFrom": []any{"*", "y"}}, object{"writeRoots": []any{}})))
 			}
 		}
 	}

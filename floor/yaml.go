@@ -18,20 +18,29 @@ import (
 // document of several counts, whether U+0085, U+2028 and U+2029 end a line (YAML
 // 1.1) or not (1.2), and what some plain scalars are.
 func parseYAML(text []byte) ([]*node, error) {
-	trees, err := parseYAMLStream(text)
-	if err != nil {
-		return nil, err
+	if !bytes.ContainsFunc(text, isOddBreak) {
+		trees, err := parseYAMLStream(text)
+		if err != nil {
+			return nil, err
+		}
+		return trees, nil
 	}
-	if bytes.ContainsFunc(text, isOddBreak) {
-		other := bytes.Map(func(r rune) rune {
+	var trees []*node
+	var failed error
+	good := false
+	for _, as := range []rune{'\u00b7', '\n'} { // a character like any other, or the end of a line
+		one, err := parseYAMLStream(bytes.Map(func(r rune) rune {
 			if isOddBreak(r) {
-				return '\n'
+				return as
 			}
 			return r
-		}, text)
-		if more, err := parseYAMLStream(other); err == nil { // who fails on it does not load it
-			trees = append(trees, more...)
-		}
+		}, text))
+		failed = errors.Join(failed, err)
+		good = good || err == nil
+		trees = append(trees, one...) // a reader of the first document sees no later error
+	}
+	if !good {
+		return nil, failed
 	}
 	return trees, nil
 }
@@ -39,6 +48,7 @@ func parseYAML(text []byte) ([]*node, error) {
 // maxYAMLDocuments bounds the documents of a stream.
 const maxYAMLDocuments = 1000
 
+// parseYAMLStream returns the documents up to the end or the first error.
 func parseYAMLStream(text []byte) ([]*node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(knownVersion(text)))
 	var trees []*node
@@ -49,15 +59,15 @@ func parseYAMLStream(text []byte) ([]*node, error) {
 			break
 		}
 		if err != nil {
-			return nil, unreadable("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return trees, unreadable("%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		if len(trees) == maxYAMLDocuments {
-			return nil, unreadable("more than %d documents in one stream", maxYAMLDocuments)
+			return trees, unreadable("more than %d documents in one stream", maxYAMLDocuments)
 		}
 		c := yamlConverter{done: map[*yaml.Node]*node{}}
 		n, err := c.node(&doc, 0)
 		if err != nil {
-			return nil, err
+			return trees, err
 		}
 		trees = append(trees, n)
 	}
