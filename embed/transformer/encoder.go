@@ -55,53 +55,61 @@ type Encoder struct {
 // Errors wrap [ErrConfig], [ErrUnsupported], [ErrWeights], those of packages
 // tokenize, safetensors and backend, or fs.ErrNotExist.
 func Open(dir string, opts Options) (*Encoder, error) {
-	e, err := open(dir, opts)
-	if err != nil {
+	e := &Encoder{turn: make(chan struct{}, 1)}
+	if err := e.open(dir, opts); err != nil {
+		e.Close()
 		return nil, fmt.Errorf("open encoder %s: %w", dir, err)
 	}
 	return e, nil
 }
 
-func open(dir string, opts Options) (*Encoder, error) {
+func (e *Encoder) open(dir string, opts Options) error {
 	b, err := readFile(filepath.Join(dir, "config.json"), maxJSON)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &Encoder{turn: make(chan struct{}, 1)}
 	if e.config, err = parseConfig(b); err != nil {
-		return nil, fmt.Errorf("config.json: %w", err)
+		return fmt.Errorf("config.json: %w", err)
 	}
-	if e.options, err = opts.resolve(dir, e.config); err != nil {
-		return nil, err
+	f, err := readFolder(dir)
+	if err != nil {
+		return err
+	}
+	if e.options, err = opts.resolve(dir, f, e.config); err != nil {
+		return err
 	}
 	e.config.Norm = e.config.Model == "qwen3" && e.options.Layer == e.config.Layers
 	vocabulary, err := readFile(filepath.Join(dir, "tokenizer.json"), tokenize.MaxFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.tokenizer(vocabulary); err != nil {
-		return nil, err
+		return err
+	}
+	// BGE asks for what its tokenizer does anyway.
+	if f.lower && !slices.Equal(e.tokens.Append(nil, "Send ÀÉ"), e.tokens.Append(nil, "send àé")) {
+		return fmt.Errorf("sentence_bert_config.json: do_lower_case is %w with a tokenizer that keeps case", ErrUnsupported)
 	}
 	d, err := safetensors.OpenFolder(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: convert other formats to safetensors first", err)
 		}
-		return nil, err
+		return err
 	}
 	defer d.Close() // read only
 	if e.backend, err = backend.Open(e.options.Backend); err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.load(d, sha256.Sum256(vocabulary)); err != nil {
-		return nil, err
+		return err
 	}
 	tokens := cpuTokens
 	if e.options.Backend == backend.XLACUDA {
 		tokens = gpuTokens
 	}
 	e.grid = newGrid(e.options.MaxTokens, e.options.Batch, tokens)
-	return e, e.build()
+	return e.build()
 }
 
 // tokenizer parses tokenizer.json and finds the special tokens of a sequence.
@@ -134,7 +142,7 @@ func (e *Encoder) tokenizer(file []byte) error {
 
 // load reads the weights of the layers that are needed and sets the ID.
 func (e *Encoder) load(d *safetensors.Folder, vocabulary [sha256.Size]byte) error {
-	for _, e.config.Prefix = range map[string][]string{"bert": {"", "bert."}, "qwen3": {"model.", ""}}[e.config.Model] {
+	for _, e.config.Prefix = range map[string][]string{"bert": {"bert.", ""}, "qwen3": {"model.", ""}}[e.config.Model] {
 		e.params = e.config.params(e.options.Layer)
 		if d.Has(e.params[0].from[0]) {
 			break
@@ -206,8 +214,11 @@ func (e *Encoder) build() error {
 // Close frees the weights. The encoder must not be used afterwards, and no call
 // may be under way.
 func (e *Encoder) Close() {
-	e.pool.Finalize()
-	e.row.Finalize()
+	for _, exec := range []*graph.Exec{e.pool, e.row} {
+		if exec != nil { // nil if opening failed
+			exec.Finalize()
+		}
+	}
 	for _, w := range e.weights {
 		w.FinalizeAll() // fails for a backend that is gone, and the weights with it
 	}
@@ -254,7 +265,7 @@ func (e *Encoder) Encode(ctx context.Context, texts []string, dst []float32) err
 			weights = append(weights, float32(len(s))/float32(total))
 		}
 	}
-	err := e.pooled(ctx, sequences, func(i int, v []float32) {
+	err := e.run(ctx, e.pool, sequences, func(i int, v []float32) {
 		at := dst[of[i]*dims:][:dims]
 		for j, x := range v {
 			at[j] += weights[i] * x
@@ -273,7 +284,7 @@ func (e *Encoder) EncodeIDs(ctx context.Context, ids [][]int32, dst []float32) e
 	if len(dst) != len(ids)*e.id.Dims {
 		return fmt.Errorf("%w: dst has %d values, want %d sequences times %d", ErrInput, len(dst), len(ids), e.id.Dims)
 	}
-	err := e.pooled(ctx, ids, func(i int, v []float32) { copy(dst[i*e.id.Dims:], v) })
+	err := e.run(ctx, e.pool, ids, func(i int, v []float32) { copy(dst[i*e.id.Dims:], v) })
 	if err != nil {
 		return fmt.Errorf("encode with %s: %w", e.id.Name, err)
 	}
@@ -285,18 +296,13 @@ func (e *Encoder) EncodeIDs(ctx context.Context, ids [][]int32, dst []float32) e
 // Sequences are as in EncodeIDs.
 func (e *Encoder) TokenVectors(ctx context.Context, ids [][]int32) ([][]float32, error) {
 	out := make([][]float32, len(ids))
-	err := e.run(ctx, e.row, ids, func(i, length int, v []float32) {
+	err := e.run(ctx, e.row, ids, func(i int, v []float32) {
 		out[i] = slices.Clone(v[:len(ids[i])*e.id.Dims])
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode with %s: %w", e.id.Name, err)
 	}
 	return out, nil
-}
-
-// pooled calls use with the vector of every sequence.
-func (e *Encoder) pooled(ctx context.Context, ids [][]int32, use func(i int, v []float32)) error {
-	return e.run(ctx, e.pool, ids, func(i, _ int, v []float32) { use(i, v) })
 }
 
 // finish scales the vectors in dst to unit length. Weights of a damaged model can

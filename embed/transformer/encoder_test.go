@@ -369,7 +369,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"modules", put("modules.json", `{}`), Options{}, ErrConfig, "modules.json"},
 		{"pooling of the folder", put("1_Pooling/config.json", `{"pooling_mode_max_tokens":true}`), Options{}, ErrUnsupported, "max_tokens"},
 		{"two poolings", put("1_Pooling/config.json", `{"pooling_mode_mean_tokens":true,"pooling_mode_cls_token":true}`), Options{}, ErrUnsupported, "1_Pooling"},
-		{"lower case", put("sentence_bert_config.json", `{"do_lower_case":true}`), Options{}, ErrUnsupported, "do_lower_case"},
+		{"lower case", func(dir string) {
+			put("sentence_bert_config.json", `{"do_lower_case":true}`)(dir)
+			b, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			put("tokenizer.json", strings.Replace(string(b), `"lowercase": true`, `"lowercase": false`, 1))(dir)
+		}, Options{}, ErrUnsupported, "do_lower_case"},
 		{"length of the folder", put("sentence_bert_config.json", `{"max_seq_length":512}`), Options{}, nil, "max tokens 512"},
 		{"layer", nil, Options{Layer: 4}, nil, "layers 1 to 3"},
 		{"negative layer", nil, Options{Layer: -1}, nil, "layer -1"},
@@ -397,8 +404,14 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	// A pooling that the folder cannot state can still be set.
+	// BGE's folder asks for lower case, which its tokenizer sees to.
 	dir := copyModel(t, "bert-tiny")
+	put("sentence_bert_config.json", `{"max_seq_length":32,"do_lower_case":true}`)(dir)
+	if got := mustOpen(t, dir, Options{}).Options().MaxTokens; got != 32 {
+		t.Errorf("max tokens %d, the folder says 32", got)
+	}
+	// A pooling that the folder cannot state can still be set.
+	dir = copyModel(t, "bert-tiny")
 	put("1_Pooling/config.json", `{"pooling_mode_max_tokens":true}`)(dir)
 	mustOpen(t, dir, Options{Pooling: Mean})
 }

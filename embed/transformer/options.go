@@ -66,11 +66,7 @@ const (
 )
 
 // resolve fills in what is zero from the folder and checks the rest.
-func (o Options) resolve(dir string, c config) (Options, error) {
-	folder, err := readFolder(dir)
-	if err != nil {
-		return o, err
-	}
+func (o Options) resolve(dir string, f folder, c config) (Options, error) {
 	if o.Layer < 0 || o.Layer > c.Layers {
 		return o, fmt.Errorf("layer %d: the model has the layers 1 to %d, and 0 for the last", o.Layer, c.Layers)
 	}
@@ -78,7 +74,8 @@ func (o Options) resolve(dir string, c config) (Options, error) {
 		o.Layer = c.Layers
 	}
 	if o.Pooling == "" {
-		if o.Pooling, err = folder.pooling(); err != nil {
+		var err error
+		if o.Pooling, err = f.pooling(); err != nil {
 			return o, err
 		}
 	}
@@ -92,7 +89,7 @@ func (o Options) resolve(dir string, c config) (Options, error) {
 		return o, fmt.Errorf("pooling %q is %w: want mean, last or cls", o.Pooling, ErrUnsupported)
 	}
 	if o.MaxTokens == 0 {
-		o.MaxTokens = folder.maxTokens
+		o.MaxTokens = f.maxTokens
 	}
 	if o.MaxTokens == 0 {
 		o.MaxTokens = min(defaultTokens, c.Positions)
@@ -130,6 +127,7 @@ type folder struct {
 	modes     []string // pooling modes that are on
 	pooled    bool     // there is a configuration of pooling
 	maxTokens int
+	lower     bool // texts are lower-cased before the tokenizer sees them
 }
 
 // maxJSON bounds a configuration in bytes.
@@ -181,9 +179,7 @@ func readFolder(dir string) (folder, error) {
 	if err := readJSON(filepath.Join(dir, "sentence_bert_config.json"), &bert); err != nil {
 		return f, err
 	}
-	if bert.Lower {
-		return f, fmt.Errorf("sentence_bert_config.json: do_lower_case is %w: set it to false if the tokenizer lower-cases", ErrUnsupported)
-	}
+	f.lower = bert.Lower
 	if bert.MaxTokens != nil {
 		f.maxTokens = *bert.MaxTokens
 	}

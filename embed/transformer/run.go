@@ -10,7 +10,7 @@ import (
 
 // run computes all sequences and calls use with the part of the output that
 // belongs to each, which is only valid during the call.
-func (e *Encoder) run(ctx context.Context, exec *graph.Exec, ids [][]int32, use func(i, length int, out []float32)) error {
+func (e *Encoder) run(ctx context.Context, exec *graph.Exec, ids [][]int32, use func(i int, out []float32)) error {
 	lengths := make([]int, len(ids))
 	for i, s := range ids {
 		if len(s) == 0 || len(s) > e.options.MaxTokens {
@@ -33,7 +33,7 @@ func (e *Encoder) run(ctx context.Context, exec *graph.Exec, ids [][]int32, use 
 }
 
 // step runs the graph once.
-func (e *Encoder) step(ctx context.Context, exec *graph.Exec, s step, ids [][]int32, use func(i, length int, out []float32)) error {
+func (e *Encoder) step(ctx context.Context, exec *graph.Exec, s step, ids [][]int32, use func(i int, out []float32)) error {
 	select {
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
@@ -68,7 +68,7 @@ func (e *Encoder) step(ctx context.Context, exec *graph.Exec, s step, ids [][]in
 	return tensors.ConstFlatData(out, func(values []float32) {
 		per := len(values) / s.rows
 		for r, i := range s.items {
-			use(i, s.length, values[r*per:(r+1)*per])
+			use(i, values[r*per:(r+1)*per])
 		}
 	})
 }

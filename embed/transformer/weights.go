@@ -104,6 +104,7 @@ func (p param) load(d *safetensors.Folder, be compute.Backend, digest hash.Hash)
 		err = out.ToDevice(be, 0)
 	}
 	if err != nil {
+		out.FinalizeAll() // the first error says more
 		return nil, err
 	}
 	return out, nil
