@@ -95,8 +95,30 @@ func NewMonitor(w Watch, calibration []float64) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Monitor{watch: w, drift: NewMartingale(0, 0.5), hist: hist, source: rand.NewPCG(w.Seed, 0)}, nil
+	return newMonitor(w, hist), nil
 }
+
+// NewMonitorFrom starts a monitor on a stored histogram of those scores, which
+// must be capped at Hold, and which it leaves alone. Errors: [ErrMonitor].
+func NewMonitorFrom(w Watch, calibration *Histogram) (*Monitor, error) {
+	if w.Delta == 0 {
+		w.Delta = 0.01
+	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if calibration.Limit() != Grid(w.Hold) {
+		return nil, fmt.Errorf("%w: scores are capped at %v, hold is %v", ErrMonitor, calibration.Limit(), w.Hold)
+	}
+	return newMonitor(w, calibration.Clone()), nil
+}
+
+func newMonitor(w Watch, h *Histogram) *Monitor {
+	return &Monitor{watch: w, drift: NewMartingale(0, 0.5), hist: h, source: rand.NewPCG(w.Seed, 0)}
+}
+
+// Watch returns what the monitor holds the certificate to.
+func (m *Monitor) Watch() Watch { return m.watch }
 
 // Observe takes the score of a live run and returns its p-value: small for a
 // score that is high among those before it. Errors: [ErrScore], and the score is

@@ -56,6 +56,11 @@ func NewHistogram(scores []float64, limit float64) (*Histogram, error) {
 	return h, nil
 }
 
+// Clone returns a copy that counts on its own.
+func (h *Histogram) Clone() *Histogram {
+	return &Histogram{tree: slices.Clone(h.tree), n: h.n, limit: h.limit}
+}
+
 // N returns the number of scores.
 func (h *Histogram) N() int { return int(h.n) }
 

@@ -101,6 +101,7 @@ func (r *Run) Promise() ([]string, error) {
 // calibration sets the thresholds on safe traces whose logits were recorded.
 func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, alpha, alphaBlock float64, clamp bool) (*artifact.Calibration, error) {
 	var hazard, risk []float64
+	var scored []calib.Scored
 	groups := map[string]bool{}
 	forced := 0 // runs with a call that is held whatever its score
 	for i := range traces {
@@ -113,6 +114,7 @@ func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, a
 				forced++
 			}
 			hazard, risk = append(hazard, h), append(risk, s)
+			scored = append(scored, calib.Scored{Hazard: h, Risk: s})
 			groups[t.Group] = true
 		}
 	}
@@ -125,12 +127,21 @@ func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, a
 	if t.Silent() || t.Hold.IsOff() && forced > 0 {
 		return nil, &NoLevelError{Runs: t.N, AtTop: forced, Alpha: alpha}
 	}
+	live := make([]float64, len(scored))
+	for i := range scored {
+		live[i] = stoppedRisk(&scored[i], t.Block.Value)
+	}
+	reference, err := calib.NewHistogram(live, t.Hold.Value)
+	if err != nil {
+		return nil, err
+	}
 	return &artifact.Calibration{
 		Schema: artifact.CalibrationSchema, ModelDigest: modelDigest, Fusion: fusion, Thresholds: artifact.NewThresholds(t),
 		Certificate: artifact.Certificate{
 			Alpha: alpha, AlphaBlock: alphaBlock, N: t.N, Groups: len(groups), KHold: t.Hold.K, KBlock: t.Block.K,
 			Alerted: t.Alerted, NoGuarantee: t.NoGuarantee,
 		},
+		Reference: reference,
 	}, nil
 }
 

@@ -43,6 +43,7 @@ before each tool call of a language-model agent.
 		a.recalibrateCommand(),
 		a.calibrationCommand(),
 		a.replayCommand(),
+		a.monitorCommand(),
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),
