@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,6 +19,9 @@ import (
 //go:embed rules.schema.json
 var RulesSchema []byte
 
+// schemaURL is the name of the schema, not a place that is looked at.
+const schemaURL = "https://github.com/dreamguard/dreamguard/floor/rules.schema.json"
+
 // maxRules bounds a rule file, in bytes.
 const maxRules = 1 << 20
 
@@ -27,10 +31,10 @@ var rulesSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("rules.schema.json", doc); err != nil {
+	if err := c.AddResource(schemaURL, doc); err != nil {
 		return nil, err
 	}
-	return c.Compile("rules.schema.json")
+	return c.Compile(schemaURL)
 })
 
 // Load reads a rule file in YAML, checks it against RulesSchema and compiles it.
@@ -81,7 +85,9 @@ func ParseRules(text []byte) (Rules, error) {
 		return r, err
 	}
 	if err := schema.Validate(doc); err != nil {
-		return r, err
+		// The first line names the schema, the others what is wrong.
+		_, what, _ := strings.Cut(err.Error(), "\n")
+		return r, errors.New(strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(what), "- "), "\n", " "))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
