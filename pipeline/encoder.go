@@ -212,13 +212,14 @@ func fillCache(ctx context.Context, c *cache.Cache, enc embed.Encoder, texts tex
 		return cache.Stats{}, err
 	}
 	task := report.Start(name, fresh)
-	defer task.Done()
 	shown := 0
 	o := cache.Options{Shard: shard, Progress: func(done int) { task.Add(done - shown); shown = done }}
 	if x, ok := enc.(interface{ Concurrency() int }); ok {
 		o.Workers = x.Concurrency()
 	}
-	return c.Fill(ctx, enc, texts, o)
+	s, err := c.Fill(ctx, enc, texts, o)
+	task.End(err)
+	return s, err
 }
 
 // EncoderSource says where the encoder of an artifact is found on this machine,

@@ -114,7 +114,7 @@ func (r *Run) eachTestSet(all bool, do func(name, file string) error, skipped fu
 	for _, file := range r.testSets() {
 		name := setName(file)
 		if slices.Contains(locked, name) && !all {
-			skipped(eval.NotRun(name, "locked: measured once, with `dreamguard eval --final`"))
+			skipped(eval.NotRun(name, "locked: measured once, with `dreamguard eval --final --run DIR`"))
 			continue
 		}
 		if err := do(name, file); err != nil {
