@@ -39,7 +39,7 @@ race: ## run the tests of concurrent packages under the race detector (needs a C
 	$(GO) test -race -short -gcflags=all=-d=checkptr=0 $$(grep -rlE --include=*.go 'go func|\.Go\(func|"sync"' . | xargs -n 1 dirname | sort -u)
 
 bench: ## measure the time of a verdict and of what it is made of
-	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/static ./embed/tokenize ./embed/features ./embed/cache
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/static ./embed/tokenize ./embed/features ./embed/cache ./embed/transformer
 
 scale: ## embed a million texts and hold the process to 500 MB (half a minute, 2 GB of disk)
 	DREAMGUARD_SCALE=1 $(GO) test -count=1 -v -run '^TestEmbedAtScale$$' ./pipeline
