@@ -45,21 +45,18 @@ func (f *Floor) compareDocuments(before, after *document) []finding {
 func (f *Floor) compareViews(b, a *view) []finding {
 	c := comparer{f: f}
 	c.parts(b.root, a.root)
+	was := make(map[special]bool, len(b.specials))
+	for _, s := range b.specials {
+		s.path = withoutPositions(s.path)
+		was[s] = true
+	}
 	for _, s := range a.specials {
-		if !hasSpecial(b.specials, s) {
-			c.found = append(c.found, finding{rule: -1, path: s.path, special: s.what})
+		path := s.path
+		if s.path = withoutPositions(s.path); !was[s] {
+			c.found = append(c.found, finding{rule: -1, path: path, special: s.what})
 		}
 	}
 	return c.found
-}
-
-func hasSpecial(in []special, s special) bool {
-	for _, o := range in {
-		if o.what == s.what && o.val == s.val && withoutPositions(o.path) == withoutPositions(s.path) {
-			return true
-		}
-	}
-	return false
 }
 
 // withoutPositions takes list positions out of a path: an element that moved is
@@ -191,13 +188,17 @@ func (c *comparer) maps(b, a *part) {
 		d.parts(b, a)
 		return d.found
 	}
+	was := make(map[string][]int, len(b.ents))
+	for i, o := range b.ents {
+		was[o.key] = append(was[o.key], i)
+	}
+	is := make(map[string]bool, len(a.ents))
 	for _, e := range a.ents {
+		is[e.key] = true
 		var best []finding
 		n := 0
-		for _, o := range b.ents {
-			if o.key != e.key {
-				continue
-			}
+		for _, i := range was[e.key] {
+			o := b.ents[i]
 			found := under(e.key, o.p, e.p)
 			if n == 0 || len(found) == 0 {
 				best = found
@@ -212,11 +213,7 @@ func (c *comparer) maps(b, a *part) {
 		c.found = append(c.found, best...)
 	}
 	for _, o := range b.ents {
-		kept := false
-		for _, e := range a.ents {
-			kept = kept || e.key == o.key
-		}
-		if !kept {
+		if !is[o.key] {
 			c.found = append(c.found, under(o.key, o.p, nil)...)
 		}
 	}
@@ -257,27 +254,38 @@ func (c *comparer) byIndex(b, a *part) []finding {
 	return d.found
 }
 
-// maxMoved bounds the elements that moved compares, each with each.
+// maxMoved bounds the elements without a name that moved compares, each with
+// each.
 const maxMoved = 500
 
 // moved reports whether the elements with protected fields are the same in both
 // lists, each told apart from the others by its name or by all it holds.
 func (c *comparer) moved(b, a *part) bool {
-	if len(b.items) != len(a.items) || len(a.items) > maxMoved {
+	if len(b.items) != len(a.items) {
 		return false
 	}
+	named := namesOf(b.list)
+	byName := make(map[string]int, len(b.items))
+	for k, bi := range b.items {
+		if name := named[bi.index]; name != "" {
+			byName[name] = k
+		}
+	}
+	names := namesOf(a.list)
 	taken := make([]bool, len(b.items))
+	same := func(k int, ai partItem) bool {
+		d := comparer{f: c.f, write: c.write}
+		d.parts(b.items[k].p, ai.p)
+		return len(d.found) == 0
+	}
 	for _, ai := range a.items {
 		match := -1
-		for k, bi := range b.items {
-			if taken[k] || !sameElement(b.list, a.list, bi.index, ai.index) {
-				continue
-			}
-			d := comparer{f: c.f, write: c.write}
-			d.parts(bi.p, ai.p)
-			if len(d.found) == 0 {
+		if k, ok := byName[names[ai.index]]; ok && !taken[k] && same(k, ai) {
+			match = k
+		}
+		for k := 0; match < 0 && k < len(b.items) && len(b.items) <= maxMoved; k++ {
+			if !taken[k] && equalNodes(b.list.items[b.items[k].index], a.list.items[ai.index]) && same(k, ai) {
 				match = k
-				break
 			}
 		}
 		if match < 0 {
@@ -288,29 +296,24 @@ func (c *comparer) moved(b, a *part) bool {
 	return true
 }
 
-// sameElement reports whether element i of list b is element j of list a: equal,
-// or of the same id or name, which no other element has.
-func sameElement(b, a *node, i, j int) bool {
-	x, y := b.items[i], a.items[j]
-	if equalNodes(x, y) {
-		return true
-	}
-	for _, key := range []string{"id", "name"} {
-		v, ok := x.get(key)
-		w, has := y.get(key)
-		if ok && has && v.kind <= textKind && equalNodes(v, w) {
-			return countNamed(b, key, v) == 1 && countNamed(a, key, v) == 1
+// namesOf returns, for each element of a list, its id or name, "" where it has
+// none or another element has the same.
+func namesOf(list *node) []string {
+	out := make([]string, len(list.items))
+	count := map[string]int{}
+	for i, item := range list.items {
+		for _, key := range []string{"id", "name"} {
+			if v, ok := item.get(key); ok && v.kind <= textKind && v.kind != nullKind {
+				out[i] = key + "\x00" + v.kind.String() + "\x00" + v.scalar + "\x00" + v.other
+				count[out[i]]++
+				break
+			}
 		}
 	}
-	return false
-}
-
-func countNamed(list *node, key string, v *node) int {
-	n := 0
-	for _, item := range list.items {
-		if w, ok := item.get(key); ok && equalNodes(v, w) {
-			n++
+	for i := range out {
+		if count[out[i]] > 1 {
+			out[i] = ""
 		}
 	}
-	return n
+	return out
 }

@@ -15,6 +15,9 @@ import (
 //	$.server.host, $..host     JSONPath, with wildcards, filters and descent
 //	/tools/policy/deny         JSON Pointer (RFC 6901), also as a fragment #/...
 
+// maxPathSteps bounds the steps of a path.
+const maxPathSteps = 1000
+
 // pathStep is one step of a path.
 type pathStep struct {
 	keys    []string // the keys it may go to; none with any set
@@ -40,8 +43,8 @@ func parsePath(path string) ([][]pathStep, error) {
 		out = append(out, steps)
 	}
 	for _, steps := range out {
-		if len(steps) > maxDepth {
-			return nil, unreadable("the path has more than %d steps", maxDepth)
+		if len(steps) > maxPathSteps {
+			return nil, unreadable("the path has more than %d steps", maxPathSteps)
 		}
 	}
 	return out, nil
@@ -237,7 +240,7 @@ func (f *Floor) follow(steps []pathStep) reach {
 		}
 		for _, at := range r.states {
 			if s.any {
-				next = append(next, at)
+				add(at)
 				for _, t := range at {
 					for _, c := range t.children() {
 						hit(c.rule)

@@ -269,6 +269,8 @@ func (w *walker) walkList(n *node, at state) (*part, error) {
 
 func (w *walker) walkMap(n *node, at state) (*part, error) {
 	var out *part
+	winners := w.winners(n)
+	var names map[string]int // made when needed
 	for i := range n.ents {
 		e := &n.ents[i]
 		if e.merge {
@@ -282,8 +284,8 @@ func (w *walker) walkMap(n *node, at state) (*part, error) {
 				continue
 			}
 		}
-		if w.reading.equal != all && w.shadowed(n, i) {
-			continue
+		if winners != nil && winners[w.f.skeleton(e.key)] != i {
+			continue // another entry of the same key counts
 		}
 		next, rule := w.f.step(at, e.key)
 		if rule < 0 && len(next) == 0 && !e.odd && plainKey(e.key) && e.val.kind <= textKind && !zone(at) {
@@ -309,8 +311,11 @@ func (w *walker) walkMap(n *node, at state) (*part, error) {
 			out = &part{rule: -1, kind: mapKind}
 		}
 		out.ents = append(out.ents, partEntry{e.key, p})
-		if !w.view.equals && w.reading.equal == all && w.twice(n, i) {
-			w.view.equals = true
+		if !w.view.equals && w.reading.equal == all && len(n.ents) > 1 {
+			if names == nil {
+				names = w.names(n)
+			}
+			w.view.equals = names[w.f.skeleton(e.key)] > 1
 		}
 	}
 	return out, nil
@@ -323,6 +328,7 @@ func (w *walker) merge(n, from *node, at state, out *part) (*part, error) {
 	if from.kind == listKind {
 		sources = from.items
 	}
+	var names map[string]int // made when needed
 	for _, s := range sources {
 		p, err := w.walk(s, at)
 		if err != nil {
@@ -334,8 +340,11 @@ func (w *walker) merge(n, from *node, at state, out *part) (*part, error) {
 		if out == nil {
 			out = &part{rule: -1, kind: mapKind}
 		}
+		if names == nil {
+			names = w.names(n)
+		}
 		for _, e := range p.ents {
-			own := slices.ContainsFunc(n.ents, func(o entry) bool { return !o.merge && w.f.sameKey(o.key, e.key) })
+			own := names[w.f.skeleton(e.key)] > 0
 			if own && w.reading.equal != all {
 				continue
 			}
@@ -346,40 +355,29 @@ func (w *walker) merge(n, from *node, at state, out *part) (*part, error) {
 	return out, nil
 }
 
-// twice reports whether some reader takes another entry of n for the same key as
-// entry i.
-func (w *walker) twice(n *node, i int) bool {
-	for k := range n.ents {
-		if k != i && w.f.sameKey(n.ents[k].key, n.ents[i].key) {
-			return true
-		}
+// names counts the keys of a map by what a lenient reader takes them for.
+func (w *walker) names(n *node) map[string]int {
+	out := make(map[string]int, len(n.ents))
+	for _, e := range n.ents {
+		out[w.f.skeleton(e.key)]++
 	}
-	return false
+	return out
 }
 
-// shadowed reports whether another entry of the same key counts instead of entry
-// i in the present reading.
-func (w *walker) shadowed(n *node, i int) bool {
-	from, to := 0, i
-	if w.reading.equal == last {
-		from, to = i+1, len(n.ents)
+// winners returns which entry counts for each key in the present reading, nil
+// where all do.
+func (w *walker) winners(n *node) map[string]int {
+	if w.reading.equal == all {
+		return nil
 	}
-	for k := from; k < to; k++ {
-		if w.f.sameKey(n.ents[k].key, n.ents[i].key) {
-			return true
+	out := make(map[string]int, len(n.ents))
+	for i := range n.ents {
+		name := w.f.skeleton(n.ents[i].key)
+		if _, ok := out[name]; !ok || w.reading.equal == last {
+			out[name] = i
 		}
 	}
-	return false
-}
-
-func (f *Floor) sameKey(a, b string) bool {
-	if a == b {
-		return true
-	}
-	if plainKey(a) && plainKey(b) && (len(a) > 2*len(b) || len(b) > 2*len(a)) {
-		return false
-	}
-	return f.skeleton(a) == f.skeleton(b)
+	return out
 }
 
 // keySpecials notes what a key alone does: refer, substitute, reach into

@@ -25,22 +25,23 @@ func parseTOML(text []byte) (*node, error) {
 // maxTOMLDepth bounds nesting before the parser, which recurses, sees the text.
 const maxTOMLDepth = 1000
 
-// deepBrackets reports whether a line opens more brackets, or joins more keys,
-// than any sane document.
+// deepBrackets reports whether the text opens more brackets, or joins more names
+// to one key, than any sane document.
 func deepBrackets(text []byte) bool {
 	open, dots := 0, 0
 	for _, c := range text {
 		switch c {
 		case '[', '{':
 			open++
+			dots = 0
 		case ']', '}':
 			open--
 		case '.':
 			dots++
-		case '\n':
+		case '\n', '=', ',':
 			dots = 0
 		}
-		if open > maxTOMLDepth || dots > 100*maxTOMLDepth {
+		if open > maxTOMLDepth || dots > 5*maxTOMLDepth {
 			return true
 		}
 	}
