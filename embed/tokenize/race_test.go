@@ -1,0 +1,5 @@
+//go:build race
+
+package tokenize
+
+func init() { raceEnabled = true }
