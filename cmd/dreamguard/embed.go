@@ -26,8 +26,7 @@ of trajectories, with the encoder of --config.
 An interrupted embed goes on where it stopped. With --shard I/N it embeds one of N
 parts of the texts; parts can be embedded at the same time, by several processes in
 one folder or on several machines, whose folders --from then puts together. A final
-embed --run without --shard finds nothing left to compute and finishes the stage.
-See docs/how-to/embed-at-scale.md.`,
+embed --run without --shard finds nothing left to compute and finishes the stage.`,
 		Example: `  dreamguard embed --run runs/p1
   dreamguard embed --run runs/p1 --shard 1/4
   dreamguard embed --config mine.yaml --out vectors runs/p1/data/train.jsonl.gz

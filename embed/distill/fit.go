@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Defaults are the settings that the shipped table was made with, chosen on
-// validation groups (docs/explanation/encoder.md).
+// validation groups.
 func Defaults(dims int) Options {
 	return Options{Dims: dims, SIF: 0.1, Ridge: 0.1, Tokens: 1, Tolerance: 1e-3}
 }

@@ -11,8 +11,7 @@
 // without regard to letter case and accents, adds up the vectors of the distinct
 // pieces, each times the square root of how often it stands there, and scales
 // the sum to unit length. What a word weighs in general is part of its vector.
-// The order of words has no influence. Package distill makes the table, and
-// docs/explanation/encoder.md says what it can and cannot do.
+// The order of words has no influence. Package distill makes the table.
 //
 // # File
 //
