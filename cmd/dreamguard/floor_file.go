@@ -36,6 +36,19 @@ func (o *guardOptions) options() (floor.GuardOptions, error) {
 	return g, err
 }
 
+// guard opens a configuration file under the rules and the seal of the flags.
+func (o *guardOptions) guard(path string) (*floor.Guarded, error) {
+	f, err := o.floor()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	return floor.Guard(path, f, opts)
+}
+
 func (a *app) floorSealCommand() *cobra.Command {
 	var o guardOptions
 	cmd := &cobra.Command{
@@ -78,15 +91,7 @@ func (a *app) floorVerifyCommand() *cobra.Command {
 		Example: "  dreamguard floor verify agent.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, files []string) error {
-			f, err := o.floor()
-			if err != nil {
-				return err
-			}
-			g, err := o.options()
-			if err != nil {
-				return err
-			}
-			_, err = floor.Guard(files[0], f, g)
+			_, err := o.guard(files[0])
 			broken := errors.Is(err, floor.ErrSealBroken) || errors.Is(err, floor.ErrNotPlain)
 			if err != nil && !broken {
 				return err
@@ -126,15 +131,7 @@ seal does not hold.`,
   dreamguard floor apply agent.yaml --document new.yaml`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			f, err := o.floor()
-			if err != nil {
-				return err
-			}
-			opts, err := o.options()
-			if err != nil {
-				return err
-			}
-			g, err := floor.Guard(files[0], f, opts)
+			g, err := o.guard(files[0])
 			if err != nil {
 				return err
 			}

@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/dreamguard/dreamguard/floor"
 	"github.com/dreamguard/dreamguard/floor/configmcp"
 	"github.com/dreamguard/dreamguard/floor/study"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
@@ -24,15 +24,7 @@ floor permits.`,
 		Example: "  dreamguard floor mcp agent.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			f, err := o.floor()
-			if err != nil {
-				return err
-			}
-			opts, err := o.options()
-			if err != nil {
-				return err
-			}
-			g, err := floor.Guard(files[0], f, opts)
+			g, err := o.guard(files[0])
 			if err != nil {
 				return err
 			}
@@ -86,13 +78,13 @@ to 5. The scripted agents test the harness: their numbers say nothing about mode
 				}
 			}
 			for _, s := range arms {
-				if !oneOf(study.Arms(), study.Arm(s)) {
+				if !slices.Contains(study.Arms(), study.Arm(s)) {
 					return usagef("study: --arms: %q: want some of %q", s, study.Arms())
 				}
 				o.Arms = append(o.Arms, study.Arm(s))
 			}
 			for _, s := range kinds {
-				if !oneOf(study.Kinds(), study.Kind(s)) {
+				if !slices.Contains(study.Kinds(), study.Kind(s)) {
 					return usagef("study: --kinds: %q: want some of %q", s, study.Kinds())
 				}
 				o.Kinds = append(o.Kinds, study.Kind(s))
@@ -136,13 +128,4 @@ to 5. The scripted agents test the harness: their numbers say nothing about mode
 	f.StringVar(&out, "out", "", "write every case to this JSON file")
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-func oneOf[T comparable](all []T, v T) bool {
-	for _, x := range all {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
