@@ -51,6 +51,14 @@ type Threshold struct {
 	Alpha float64 // level this threshold was set for
 }
 
+// FormatLevel renders a level for a person: five digits, or off.
+func FormatLevel(level float64) string {
+	if math.IsInf(level, 1) {
+		return "off"
+	}
+	return fmt.Sprintf("%.5f", level)
+}
+
 // IsOff reports whether no score reaches the threshold.
 func (t Threshold) IsOff() bool { return math.IsInf(t.Value, 1) }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/internal/plot"
 	"github.com/dreamguard/dreamguard/verdict"
@@ -26,12 +27,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 		}
 		return s
 	},
-	"level": func(x float64) string {
-		if math.IsInf(x, 1) {
-			return "off"
-		}
-		return fmt.Sprintf("%.5f", x)
-	},
+	"level": calib.FormatLevel,
 }).Parse(reportTemplate))
 
 // view is what the template reads.

@@ -87,14 +87,8 @@ func (r *Run) Promise() ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", r.ArtifactDir(), guard.ErrNotCalibrated)
 	}
 	t := promised(a.Calibration)
-	level := func(x calib.Threshold) string {
-		if x.IsOff() {
-			return "off"
-		}
-		return fmt.Sprintf("%.5f", x.Value)
-	}
 	return append([]string{
-		fmt.Sprintf("HOLD from a risk of %s, BLOCK from a hazard probability of %s, set on %d safe runs.", level(t.Hold), level(t.Block), t.N),
+		fmt.Sprintf("HOLD from a risk of %s, BLOCK from a hazard probability of %s, set on %d safe runs.", calib.FormatLevel(t.Hold.Value), calib.FormatLevel(t.Block.Value), t.N),
 	}, promises(a.Calibration, t)...), nil
 }
 

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/dreamguard/dreamguard/calib"
@@ -179,20 +178,14 @@ func (c *candidate) stoppedAt(f calib.Fusion, hold, block float64, already bool,
 	return s
 }
 
-// levelText renders a level for a person.
-func levelText(x *float64) string {
-	if x == nil || math.IsInf(*x, 1) {
-		return "off"
-	}
-	return fmt.Sprintf("%.5f", *x)
-}
-
 // String renders the levels for a person.
 func (l LevelChange) String() string {
 	name := l.For
 	if name == "" {
 		name = "all runs"
 	}
+	oldHold, oldBlock := l.Before.Levels()
+	hold, block := l.After.Levels()
 	return fmt.Sprintf("%s: HOLD %s -> %s, BLOCK %s -> %s; set on %d safe runs, %d of them alerted", name,
-		levelText(l.Before.Hold), levelText(l.After.Hold), levelText(l.Before.Block), levelText(l.After.Block), l.Safe, l.Alerted)
+		calib.FormatLevel(oldHold), calib.FormatLevel(hold), calib.FormatLevel(oldBlock), calib.FormatLevel(block), l.Safe, l.Alerted)
 }

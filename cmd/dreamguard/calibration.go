@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
@@ -73,7 +74,8 @@ func (a *app) calibrationLogCommand() *cobra.Command {
 				case r.Certificate.Confidence > 0:
 					promise += fmt.Sprintf(" with %.4g %% confidence", 100*r.Certificate.Confidence)
 				}
-				t.row(strconv.Itoa(r.Number), mark, fmt.Sprintf("%.12s", r.Digest), oneLine(r.Certificate.Created, 20), levelCell(r.Thresholds.Hold), levelCell(r.Thresholds.Block), promise, strconv.Itoa(r.Certificate.N))
+				hold, block := r.Thresholds.Levels()
+				t.row(strconv.Itoa(r.Number), mark, fmt.Sprintf("%.12s", r.Digest), oneLine(r.Certificate.Created, 20), calib.FormatLevel(hold), calib.FormatLevel(block), promise, strconv.Itoa(r.Certificate.N))
 			}
 			return t.flush()
 		},
@@ -87,13 +89,6 @@ type calibrationRow struct {
 	pipeline.HistoryEntry
 	Thresholds  *artifact.Thresholds  `json:"thresholds,omitempty"`
 	Certificate *artifact.Certificate `json:"certificate,omitempty"`
-}
-
-func levelCell(x *float64) string {
-	if x == nil {
-		return "off"
-	}
-	return fmt.Sprintf("%.5f", *x)
 }
 
 func (a *app) calibrationRevertCommand() *cobra.Command {

@@ -152,11 +152,7 @@ func (a *app) showFrontier(no *calib.InfeasibleError, asJSON bool) error {
 	t.row("hold", "false alarms", "misses")
 	for _, f := range no.Frontier {
 		if f.Hull {
-			hold := "off"
-			if !math.IsInf(f.Hold, 1) {
-				hold = fmt.Sprintf("%.5f", f.Hold)
-			}
-			t.row(hold, fmt.Sprintf("%.1f %%", 100*float64(f.FalseAlarms)/float64(max(no.Safe, 1))), fmt.Sprintf("%.1f %%", 100*float64(f.Misses)/float64(max(no.Unsafe, 1))))
+			t.row(calib.FormatLevel(f.Hold), fmt.Sprintf("%.1f %%", 100*float64(f.FalseAlarms)/float64(max(no.Safe, 1))), fmt.Sprintf("%.1f %%", 100*float64(f.Misses)/float64(max(no.Unsafe, 1))))
 		}
 	}
 	return t.flush()
