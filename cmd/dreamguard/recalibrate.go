@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/internal/progress"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
 )
@@ -81,7 +80,7 @@ A share is written 5%, 0.05 or 5/100.`,
 			switch {
 			case out != "":
 				written, err = out, rec.WriteFile(out)
-			case write || !dry && !isTerminal(a.stdout):
+			case write || !dry && !progress.IsTerminal(a.stdout):
 				written, err = o.Artifact, rec.Apply()
 			}
 			if err != nil {
@@ -156,16 +155,6 @@ func (a *app) showFrontier(no *calib.InfeasibleError, asJSON bool) error {
 		}
 	}
 	return t.flush()
-}
-
-// isTerminal reports whether a person reads w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (a *app) showRecalibration(rec *pipeline.Recalibration, written string, declared bool) error {

@@ -41,13 +41,14 @@ func New(w io.Writer, quiet bool) *Reporter {
 	if quiet || w == nil {
 		return r
 	}
-	r.w, r.bars = w, isTerminal(w)
+	r.w, r.bars = w, os.Getenv("TERM") != "dumb" && IsTerminal(w)
 	return r
 }
 
-func isTerminal(w io.Writer) bool {
+// IsTerminal reports whether a person reads w.
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
+	if !ok {
 		return false
 	}
 	info, err := f.Stat()
