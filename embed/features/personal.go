@@ -29,8 +29,8 @@ func wordSet(words string) map[string]bool {
 // personalIn counts the labelled personal values in s ("phone: +49 ...") whose
 // label the task does not mention, and the values that have the shape of one
 // (an e-mail address inside a text, a phone number, an IBAN, a long key) and do
-// not stand in the task.
-func (t *Tracker) personalIn(l leaf) (labels, shapes int) {
+// not stand in the task. It calls path for each path on the way.
+func (t *Tracker) personalIn(l leaf, path func(name []byte, v token)) (labels, shapes int) {
 	for line := range strings.SplitSeq(l.text, "\n") {
 		if t.personalLabel(line) {
 			labels++
@@ -41,7 +41,10 @@ func (t *Tracker) personalIn(l leaf) (labels, shapes int) {
 	}
 	contact := isContactKey(l.key)
 	values(l.text, &t.scratch.buf, func(kind valueKind, v []byte) {
-		if (kind == valueEmail && !contact || kind == valueID && keyLike(v)) && t.values[valueToken(kind, v)]&inTask == 0 {
+		switch {
+		case kind == valuePath:
+			path(v, valueToken(kind, v))
+		case (kind == valueEmail && !contact || kind == valueID && keyLike(v)) && t.values[valueToken(kind, v)]&inTask == 0:
 			shapes++
 		}
 	})
@@ -120,19 +123,18 @@ func (t *Tracker) personal(f *[count]float64) {
 	carried := false
 	var paths, inside float64
 	for _, l := range t.scratch.leaves {
-		a, b := t.personalIn(l)
-		labels, shapes = labels+a, shapes+b
-		values(l.text, &t.scratch.buf, func(kind valueKind, v []byte) {
-			if kind != valuePath || paths == maxPaths {
+		a, b := t.personalIn(l, func(name []byte, v token) {
+			if paths == maxPaths {
 				return
 			}
-			_, held := t.private[valueToken(kind, v)]
+			_, held := t.private[v]
 			carried = carried || held
 			paths++
-			if t.underTask(string(v)) {
+			if t.underTask(string(name)) {
 				inside++
 			}
 		})
+		labels, shapes = labels+a, shapes+b
 	}
 	f[personalLabels], f[personalShapes] = math.Log1p(float64(labels)), math.Log1p(float64(shapes))
 	f[personalCarried] = bit(carried)
@@ -161,13 +163,11 @@ func (t *Tracker) underTask(path string) bool {
 func (t *Tracker) keepPersonal() {
 	found := false
 	for _, l := range t.scratch.leaves {
-		labels, shapes := t.personalIn(l)
-		found = found || labels+shapes > 0
-		t.valuesOf(l.text, func(kind valueKind, v token) {
-			if _, held := t.private[v]; held && kind == valuePath {
-				found = true // a copy, or an archive of it
-			}
+		labels, shapes := t.personalIn(l, func(_ []byte, v token) {
+			_, held := t.private[v]
+			found = found || held // a copy, or an archive of it
 		})
+		found = found || labels+shapes > 0
 	}
 	if !found {
 		return
