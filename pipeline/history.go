@@ -226,14 +226,20 @@ func modelDigest(dir string) (string, error) {
 
 // readBounded reads a file that is at most as large as a calibration may be.
 func readBounded(path string) ([]byte, error) {
+	return readAtMost(path, artifact.MaxCalibration, artifact.ErrTooLarge)
+}
+
+// readAtMost reads a file of at most limit bytes. The error about a larger one
+// wraps tooLarge.
+func readAtMost(path string, limit int, tooLarge error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, artifact.MaxCalibration+1))
-	if err == nil && len(b) > artifact.MaxCalibration {
-		err = fmt.Errorf("%s: %w: more than %d bytes", path, artifact.ErrTooLarge, artifact.MaxCalibration)
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err == nil && len(b) > limit {
+		err = fmt.Errorf("%s: %w: more than %d bytes", path, tooLarge, limit)
 	}
 	return b, err
 }

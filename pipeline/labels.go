@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/dreamguard/dreamguard/data"
@@ -27,17 +26,9 @@ type runLabel struct {
 
 // readLabels reads a file of labels: see parseLabels.
 func readLabels(path string) (map[string]runLabel, error) {
-	f, err := os.Open(path)
+	b, err := readAtMost(path, maxLabels, ErrLabels)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, maxLabels+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxLabels {
-		return nil, fmt.Errorf("%s: %w: more than %d bytes", path, ErrLabels, maxLabels)
 	}
 	labels, err := parseLabels(b)
 	if err != nil {

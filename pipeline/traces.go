@@ -106,7 +106,7 @@ func openArtifact(ctx context.Context, path, calibration string, src EncoderSour
 		return nil, nil, done, err
 	}
 	if calibration != "" {
-		b, err := os.ReadFile(calibration)
+		b, err := readBounded(calibration)
 		if err != nil {
 			return nil, nil, done, err
 		}
