@@ -16,8 +16,8 @@ import (
 	"github.com/dreamguard/dreamguard/guard/artifact"
 )
 
-// locked names the test sets that are looked at once, at the end (DESIGN
-// section 11): Evaluate leaves them out, EvaluateFinal records the look.
+// locked names the test sets that are looked at once, at the end:
+// Evaluate leaves them out, EvaluateFinal records the look.
 var locked = []string{"agentdojo", "asb", "asse-security"}
 
 // recalibrated names the sets that get a row with thresholds of their own.
@@ -208,7 +208,7 @@ type baseline struct {
 	vocabulary *features.Vocabulary
 }
 
-// trainBaselines fits the baselines of DESIGN section 11 on the training set and
+// trainBaselines fits the baselines of docs/reference/report.md on the training set and
 // sets their thresholds on the conformal set.
 func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 	v, err := r.vocabulary()
