@@ -26,8 +26,7 @@ func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 		t.shares(&f)
 		t.tool(&f, c.Tool)
 		t.match(&f)
-		t.exact(&f)
-		t.personal(&f)
+		t.personal(&f, t.exact(&f))
 		lower := strings.ToLower(args)
 		f[argDestructive] = bit(t.marked(lower, destructiveWords))
 		f[argSecret] = bit(t.marked(lower, secretMarks))
@@ -265,14 +264,26 @@ func overlap(a, b float64) float64 {
 	return max(2*a*b/(a+b), (a+b)/2)
 }
 
-// exact looks up where the exact values of the arguments stand.
-func (t *Tracker) exact(f *[count]float64) {
+// exact looks up where the exact values of the arguments stand. It reports
+// whether a receiver does not stand in the task: one that an argument names as
+// such or, in a call without such arguments, any e-mail address.
+func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	var all, contacts [4]float64 // task, result, directive, nowhere
 	var total, receivers, tainted float64
+	named := false
 	place := func(key string, p int, contact bool) {
 		all[p]++
 		total++
-		if contact || isContactKey(key) {
+		if isContactKey(key) {
+			if !named { // addresses before it were part of the text
+				named, stranger = true, false
+			}
+			contact = true
+			stranger = stranger || p != 0
+		} else if contact && !named {
+			stranger = stranger || p != 0
+		}
+		if contact {
 			contacts[p]++
 			receivers++
 		}
@@ -309,7 +320,7 @@ func (t *Tracker) exact(f *[count]float64) {
 		}
 	}
 	if total == 0 {
-		return
+		return false
 	}
 	f[taintShare] = tainted / total
 	f[taintLeaves] = bit(tainted > 0 && f[isEffect] > 0)
@@ -321,6 +332,7 @@ func (t *Tracker) exact(f *[count]float64) {
 		f[strangerEffect] = f[isEffect] * (1 - f[contactTask])
 		f[taintToStranger] = f[taintLeaves] * bit(f[contactTask] < 1)
 	}
+	return stranger
 }
 
 // placeOf returns 0 if v stands in the task, 1 in plain results only, 2 in a

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"bytes"
 	"math"
 	"strings"
 )
@@ -13,18 +14,16 @@ const (
 // personalWords label values that are about a person or open a door. Unlike
 // secretKeys they say nothing about the file they stand in: what counts is that
 // such a value stands in an outgoing text under its label.
-var personalWords = wordSet(`name surname phone mobile telephone address street birth birthday dob age gender nationality religion
-	iban account salary pay wage bonus income ssn tax passport licence license patient diagnosis medication allergy blood
-	medical insurance password passwd pwd pin secret token key credential login card cvv mail email respondent
-	customer client employee applicant candidate beneficiary contact reviewer home user sample`)
-
-func wordSet(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
+var personalWords = func() map[token]bool {
+	m := map[token]bool{}
+	for w := range strings.FieldsSeq(`name surname phone mobile telephone address street birth birthday dob age gender nationality religion
+		iban account salary pay wage bonus income ssn tax passport licence license patient diagnosis medication allergy blood
+		medical insurance password pwd pin secret token key credential login card cvv email respondent
+		customer client employee applicant candidate beneficiary contact reviewer home user sample`) {
+		m[wordToken([]byte(w))] = true
 	}
 	return m
-}
+}()
 
 // personalIn counts the labelled personal values in s ("phone: +49 ...") whose
 // label the task does not mention, and the values that have the shape of one
@@ -35,71 +34,82 @@ func (t *Tracker) personalIn(l leaf, path func(name []byte, v token)) (labels, s
 		if t.personalLabel(line) {
 			labels++
 		}
-		if phoneNumber(line) {
-			shapes++
-		}
 	}
+	unknown := func(v token) int {
+		if t.values[v]&inTask != 0 {
+			return 0
+		}
+		return 1
+	}
+	phones(l.text, func(v token) { shapes += unknown(v) })
 	contact := isContactKey(l.key)
 	values(l.text, &t.scratch.buf, func(kind valueKind, v []byte) {
 		switch {
 		case kind == valuePath:
 			path(v, valueToken(kind, v))
-		case (kind == valueEmail && !contact || kind == valueID && keyLike(v)) && t.values[valueToken(kind, v)]&inTask == 0:
-			shapes++
+		case kind == valueEmail && !contact || kind == valueID && keyLike(v):
+			shapes += unknown(valueToken(kind, v))
 		}
 	})
 	return labels, shapes
 }
 
-// personalLabel reports whether line reads "label: value" with a personal label.
+// personalLabel reports whether line reads "label: value" with a personal word
+// in the label that is not a word of the task.
 func (t *Tracker) personalLabel(line string) bool {
 	const longest = 48
-	at := strings.IndexAny(line, ":=|\t")
-	if dash := strings.Index(line, " - "); dash >= 0 && (at < 0 || dash < at) {
+	head := line[:min(len(line), longest+1)]
+	at := strings.IndexAny(head, ":=|\t")
+	if dash := strings.Index(head, " - "); dash >= 0 && (at < 0 || dash < at) {
 		at = dash + 1
 	}
-	if at <= 0 || at > longest || strings.TrimSpace(line[at+1:]) == "" {
+	if at <= 0 || strings.TrimSpace(line[at+1:]) == "" {
 		return false
 	}
-	for word := range strings.FieldsFuncSeq(strings.ToLower(line[:at]), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		if personalWords[word] && !strings.Contains(t.taskText, word) {
-			return true
-		}
-	}
-	return false
+	found := false
+	t.scratch.tok.emit = func(tk token, _ []byte) { found = found || personalWords[tk] && t.originOf(tk) != fromTask }
+	t.scratch.tok.words(line[:at])
+	return found
 }
 
-// phoneNumber reports whether line holds a number in international form: + and
-// 9 to 15 digits with blanks, dots, dashes or brackets among them.
-func phoneNumber(line string) bool {
+// phones calls emit for each number in international form in s: + and 9 to 15
+// digits with blanks, dots, dashes or brackets among them. Numbers in national
+// form are not told from other digits.
+func phones(s string, emit func(token)) {
+	var number [15]byte
 	for {
-		at := strings.IndexByte(line, '+')
+		at := strings.IndexByte(s, '+')
 		if at < 0 {
-			return false
+			return
 		}
-		line = line[at+1:]
+		s = s[at+1:]
 		digits, i := 0, 0
 	scan:
-		for ; i < len(line); i++ {
-			switch c := line[i]; {
+		for ; i < len(s); i++ {
+			switch c := s[i]; {
 			case c >= '0' && c <= '9':
+				if digits < len(number) {
+					number[digits] = c
+				}
 				digits++
 			case c == ' ' || c == '-' || c == '.' || c == '(' || c == ')':
 			default:
 				break scan
 			}
 		}
-		if digits >= 9 && digits <= 15 {
-			return true
+		if digits >= 9 && digits <= len(number) {
+			emit(valueToken(valueID, number[:digits]))
 		}
+		s = s[i:]
 	}
 }
 
 // keyLike reports whether b, a lower-case id, is long and mixes letters and
 // digits several times, as keys, tokens and account numbers do and words with a
-// number do not.
+// number do not. UUIDs, digests of 40 and 64 hexadecimal digits, and dates with
+// a time name things rather than open them.
 func keyLike(b []byte) bool {
-	if len(b) < 16 {
+	if len(b) < 16 || isDate(b) || isUUID(b) || (len(b) == 40 || len(b) == 64) && isHex(b) {
 		return false
 	}
 	turns, letters, digits := 0, 0, 0
@@ -117,8 +127,29 @@ func keyLike(b []byte) bool {
 	return digits >= 4 && (turns >= 4 || letters <= 4)
 }
 
-// personal fills the features about personal values in the arguments.
-func (t *Tracker) personal(f *[count]float64) {
+func isHex(b []byte) bool {
+	for _, c := range b {
+		if classes[c] != digit && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// isUUID reports whether b has the form 8-4-4-4-12 of RFC 9562.
+func isUUID(b []byte) bool {
+	return len(b) == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-' &&
+		isHex(b[:8]) && isHex(b[9:13]) && isHex(b[14:18]) && isHex(b[19:23]) && isHex(b[24:])
+}
+
+// isDate reports whether b begins with a date of ISO 8601: 2026-03-01.
+func isDate(b []byte) bool {
+	return len(b) >= 10 && b[4] == '-' && b[7] == '-' && isDigits(b[:4]) && isDigits(b[5:7]) && isDigits(b[8:10])
+}
+
+// personal fills the features about personal values in the arguments. The call
+// has a receiver that the task does not name if stranger.
+func (t *Tracker) personal(f *[count]float64, stranger bool) {
 	labels, shapes := 0, 0
 	carried := false
 	var paths, inside float64
@@ -130,7 +161,7 @@ func (t *Tracker) personal(f *[count]float64) {
 			_, held := t.private[v]
 			carried = carried || held
 			paths++
-			if t.underTask(string(name)) {
+			if t.inTaskScope(name) {
 				inside++
 			}
 		})
@@ -139,24 +170,36 @@ func (t *Tracker) personal(f *[count]float64) {
 	f[personalLabels], f[personalShapes] = math.Log1p(float64(labels)), math.Log1p(float64(shapes))
 	f[personalCarried] = bit(carried)
 	f[personalLeaves] = f[isEffect] * bit(labels+shapes > 0 || carried)
-	f[personalStranger] = f[personalLeaves] * bit(f[contactCount] > 0 && f[contactTask] < 1)
+	f[personalStranger] = f[personalLeaves] * bit(stranger)
 	if paths > 0 {
 		f[pathScope] = inside / paths
 		f[deleteOutside] = f[isDelete] * (1 - f[pathScope])
 	}
 }
 
-// underTask reports whether path, or one of the folders it lies in, stands in
-// the task.
-func (t *Tracker) underTask(path string) bool {
-	for !strings.Contains(t.taskText, path) {
-		at := strings.LastIndexByte(path, '/')
-		if at < 4 { // "/", "./" and the like lie above everything
-			return false
-		}
-		path = path[:at]
+// addScope makes the path of a user's turn, and where it names a file the folder
+// of that file, a folder that calls may work in.
+func (t *Tracker) addScope(path []byte) {
+	t.addValue(valueToken(valuePath, path), inScope)
+	slash := bytes.LastIndexByte(path, '/')
+	isFile := bytes.IndexByte(path[slash+1:], '.') > 0
+	// Above "/home" or "src" lies too much for a file in it to open it all.
+	if isFile && slash > 0 && bytes.IndexByte(path[1:slash], '/') >= 0 {
+		t.addValue(valueToken(valuePath, path[:slash]), inScope)
 	}
-	return true
+}
+
+// inTaskScope reports whether path, or a folder that it lies in, is one of
+// addScope's.
+func (t *Tracker) inTaskScope(path []byte) bool {
+	h := uint64(fnvOffset)
+	for i, c := range path {
+		if c == '/' && i > 0 && t.values[token(h)&^numericBit]&inScope != 0 {
+			return true
+		}
+		h = (h ^ uint64(c)) * fnvPrime
+	}
+	return t.values[token(h)&^numericBit]&inScope != 0
 }
 
 // keepPersonal remembers the paths of a call that carries personal values.

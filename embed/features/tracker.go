@@ -48,6 +48,7 @@ const (
 	inResult
 	inDirective
 	inAction
+	inScope // a folder that the task names, or names a file of
 )
 
 // directive is a request found in text that has no authority.
@@ -182,7 +183,13 @@ func (t *Tracker) userTurn(text string, reply bool) {
 			t.setOrigin(tk, fromTask)
 		}
 	})
-	t.valuesOf(head, func(_ valueKind, v token) { t.addValue(v, inTask) })
+	values(head, &t.scratch.buf, func(kind valueKind, v []byte) {
+		t.addValue(valueToken(kind, v), inTask)
+		if kind == valuePath {
+			t.addScope(v)
+		}
+	})
+	phones(head, func(v token) { t.addValue(v, inTask) })
 	if room := maxTaskText - len(t.taskText); room > 0 {
 		t.taskText += clip(strings.ToLower(head), room-1) + "\n"
 	}

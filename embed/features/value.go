@@ -2,6 +2,7 @@ package features
 
 import (
 	"bytes"
+	"path"
 	"strings"
 )
 
@@ -59,7 +60,10 @@ func groupComma(s string, i int) bool {
 }
 
 func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
-	s = strings.Trim(s, ".:!?&#~")
+	s = strings.TrimLeft(strings.TrimRight(s, ".:!?&#~"), ":!?&#")
+	if at := strings.IndexAny(s, `/\`); at < 1 || at > 2 || s[:at] != "." && s[:at] != ".." && s[:at] != "~" {
+		s = strings.TrimLeft(s, ".:!?&#~")
+	}
 	if s == "" {
 		return
 	}
@@ -103,7 +107,7 @@ func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 		return
 	}
 	if slash >= 0 || bytes.IndexByte(b, '\\') >= 0 {
-		if p := bytes.TrimRight(bytes.ReplaceAll(b, []byte(`\`), []byte("/")), "/"); len(p) >= 3 {
+		if p := cleanPath(b); len(p) >= 3 {
 			emit(valuePath, p)
 		}
 		return
@@ -117,6 +121,21 @@ func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 	if isID(b) {
 		emit(valueID, b)
 	}
+}
+
+// cleanPath turns b, a path of any system, into its shortest equivalent with
+// slashes, in place. As many spellings as a path has, as many ways there are
+// past a comparison.
+func cleanPath(b []byte) []byte {
+	for i, c := range b {
+		if c == '\\' {
+			b[i] = '/'
+		}
+	}
+	if b[0] == '.' || bytes.Contains(b, []byte("/.")) || bytes.Contains(b, []byte("//")) {
+		return append(b[:0], path.Clean(string(b))...)
+	}
+	return bytes.TrimRight(b, "/")
 }
 
 // looksLikeHost reports whether b is a dotted name whose last label is a
