@@ -12,6 +12,12 @@
 //	}
 //	v, ok := c.Get(texts[0]) // v aliases the mapped file
 //
+// A corpus larger than memory is filled in from a sequence that reads it as it
+// goes; [Options] restrict a Fill to one of several shards, which processes fill
+// at the same time, in this folder or in others that [Cache.Merge] then takes over.
+// In memory are 27 to 37 bytes per text in the cache, and one segment's texts and
+// vectors: 144 MiB in all for a million texts and 256 dims.
+//
 // The folder holds
 //
 //	cache.json                    format version and the encoder's identity

@@ -176,9 +176,11 @@ func (f *filler) close(ctx context.Context) error {
 		f.window, f.bytes, f.again = f.window[:0], 0, 0
 		clear(f.seen)
 	}()
-	// Ties by key: the order in which texts are read has no influence.
+	// Long ones first, so that what is too much for the encoder fails at once and
+	// the time that is left is not promised by the short ones. Ties by key: the order
+	// in which texts are read has no influence.
 	slices.SortFunc(f.window, func(a, b item) int {
-		return cmp.Or(cmp.Compare(len(a.text), len(b.text)), slices.Compare(a.key[:], b.key[:]))
+		return cmp.Or(cmp.Compare(len(b.text), len(a.text)), slices.Compare(a.key[:], b.key[:]))
 	})
 	for todo := f.window; len(todo) > 0; {
 		n, err := f.compute(ctx, todo)
@@ -267,7 +269,7 @@ func (f *filler) compute(ctx context.Context, items []item) (int, error) {
 	return len(keys), errors.Join(firstErr, f.flush(keys, vectors[:n]))
 }
 
-// chunks divides items that are sorted by length into calls of the encoder: at
+// chunks divides items that are sorted by length, falling, into calls of the encoder: at
 // most chunk texts, none more than twice as long as another, but for short ones.
 // Bounds do not depend on the number of cores.
 func chunks(items []item) [][2]int {
@@ -275,7 +277,7 @@ func chunks(items []item) [][2]int {
 	var out [][2]int
 	lo := 0
 	for i := range items {
-		if i-lo == chunk || len(items[i].text) > 2*max(len(items[lo].text), short) {
+		if i-lo == chunk || len(items[lo].text) > 2*max(len(items[i].text), short) {
 			out = append(out, [2]int{lo, i})
 			lo = i
 		}
