@@ -19,7 +19,7 @@ import (
 
 // AgreeOptions say on which texts two encoders are compared.
 type AgreeOptions struct {
-	Encoder embed.Encoder // the static one
+	Encoder embed.Encoder // the one to measure
 	Teacher TeacherOptions
 	Runs    []string // files of trajectories
 	Without string   // file of ids to leave out, one per line; empty: none

@@ -24,7 +24,7 @@ import (
 type DistillOptions struct {
 	Teacher TeacherOptions
 	Corpus  []string // files of trajectories: training sets only, or what is measured on the others means nothing
-	Texts   int      // texts per data set that the teacher encodes, at most
+	Texts   int      // texts per data set that the teacher encodes, at most; 0 = nothing is fitted, the tokens' vectors are taken as they are
 	Seed    uint64   // of their draw
 	Fit     distill.Options
 	Name    string // of the encoder; empty: made of the teacher's folder and the dimensions
@@ -100,7 +100,7 @@ func distillFrom(ctx context.Context, teacher Teacher, words *tokenize.Tokenizer
 		return nil, nil, err
 	}
 	fitted := corpus.draw(o.Texts, window-len(words.AppendWithSpecial(nil, "")), o.Seed)
-	if len(fitted) == 0 {
+	if len(fitted) == 0 && o.Texts > 0 {
 		return nil, nil, errors.New("the corpus has no text that fits into the teacher's window")
 	}
 	in := distill.Input{Counts: corpus.counts}

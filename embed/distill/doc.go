@@ -29,7 +29,8 @@
 //     y being the teacher's vector and v0 what v is with W the identity and
 //     d = 0. It is ridge regression, solved by conjugate gradients. A token that
 //     stands in no text has d_t = 0 and is carried by W alone, so that words
-//     that the corpus does not have are placed too.
+//     that the corpus does not have are placed too. Without texts W is the
+//     identity, which is good for nothing but to compare with.
 //
 //  3. Fewer dimensions. The rows are projected on their leading right singular
 //     vectors (no mean is taken off: sums of rows must stay sums).

@@ -21,7 +21,7 @@ var ErrInput = errors.New("distill: bad input")
 type Input struct {
 	Tokens  []float32 // [vocabulary, width] the teacher's output for each token, finite
 	Counts  []int64   // [vocabulary] occurrences in the corpus
-	Texts   [][]int32 // token ids of the texts to fit, each below the size of the vocabulary
+	Texts   [][]int32 // token ids of the texts to fit, each below the size of the vocabulary; none = W is the identity
 	Teacher []float32 // [texts, teacher dims] the teacher's vectors of these texts
 }
 
@@ -70,11 +70,28 @@ func Fit(ctx context.Context, in Input, o Options) (*Result, error) {
 			row[i] *= w
 		}
 	}
-	y := widen(in.Teacher, len(in.Texts), dims)
+	res := &Result{}
+	table := e
+	if len(in.Texts) > 0 {
+		if table, err = fit(ctx, in.Texts, e, widen(in.Teacher, len(in.Texts), dims), weights, o, res); err != nil {
+			return nil, err
+		}
+	}
+	small, kept, err := Reduce(table, o.Dims)
+	if err != nil {
+		return nil, err
+	}
+	res.Kept = kept
+	res.Rows, res.Scale = Quantise(small)
+	return res, nil
+}
 
-	c := pool(in.Texts, vocabulary)
+// fit returns the rows u_t in the teacher's space. e holds w_t e_t, y the teacher's
+// vectors of the texts.
+func fit(ctx context.Context, texts [][]int32, e, y *mat.Dense, weights []float64, o Options, res *Result) (*mat.Dense, error) {
+	c := pool(texts, len(weights))
 	x := c.mul(e)
-	lengths := make([]float64, len(in.Texts))
+	lengths := make([]float64, len(texts))
 	for i := range lengths {
 		row := x.RawRowView(i)
 		lengths[i] = norm(row)
@@ -85,39 +102,30 @@ func Fit(ctx context.Context, in Input, o Options) (*Result, error) {
 			row[k] /= lengths[i]
 		}
 	}
-	res := &Result{}
-	var table *mat.Dense
+	table := new(mat.Dense)
 	if o.Tokens == 0 {
 		w, err := Ridge(x, y, o.Ridge)
 		if err != nil {
 			return nil, err
 		}
-		table = new(mat.Dense)
 		table.Mul(e, w)
-	} else {
-		c.scale(lengths, weights)
-		p := problem{x: x, c: c, y: y, ridge: o.Ridge, tokens: o.Tokens}
-		w, d, err := p.solve(ctx, o.Tolerance, res)
-		if err != nil {
-			return nil, err
-		}
-		table = new(mat.Dense)
-		table.Mul(e, w)
-		for k, t := range c.columns {
-			row, fix := table.RawRowView(int(t)), d.RawRowView(k)
-			for i := range row {
-				row[i] += weights[t] * fix[i]
-			}
-		}
-		res.Corrected = len(c.columns)
+		return table, nil
 	}
-	small, kept, err := Reduce(table, o.Dims)
+	c.scale(lengths, weights)
+	p := problem{x: x, c: c, y: y, ridge: o.Ridge, tokens: o.Tokens}
+	w, d, err := p.solve(ctx, o.Tolerance, res)
 	if err != nil {
 		return nil, err
 	}
-	res.Kept = kept
-	res.Rows, res.Scale = Quantise(small)
-	return res, nil
+	table.Mul(e, w)
+	for k, t := range c.columns {
+		row, fix := table.RawRowView(int(t)), d.RawRowView(k)
+		for i := range row {
+			row[i] += weights[t] * fix[i]
+		}
+	}
+	res.Corrected = len(c.columns)
+	return table, nil
 }
 
 // check returns the width of a token's and of a text's vector.
@@ -130,12 +138,15 @@ func (in *Input) check(o Options) (width, dims int, err error) {
 		return bad("Counts is empty: want one count per token of the vocabulary")
 	case len(in.Tokens) == 0 || len(in.Tokens)%len(in.Counts) != 0:
 		return bad("Tokens has %d values for %d tokens: want one vector per token", len(in.Tokens), len(in.Counts))
-	case len(in.Texts) == 0:
-		return bad("Texts is empty: want some thousand texts")
-	case len(in.Teacher) == 0 || len(in.Teacher)%len(in.Texts) != 0:
+	case len(in.Texts) == 0 && len(in.Teacher) > 0:
+		return bad("Teacher has %d values for no texts", len(in.Teacher))
+	case len(in.Texts) > 0 && (len(in.Teacher) == 0 || len(in.Teacher)%len(in.Texts) != 0):
 		return bad("Teacher has %d values for %d texts: want one vector per text", len(in.Teacher), len(in.Texts))
 	}
-	width, dims = len(in.Tokens)/len(in.Counts), len(in.Teacher)/len(in.Texts)
+	width = len(in.Tokens) / len(in.Counts)
+	if dims = width; len(in.Texts) > 0 {
+		dims = len(in.Teacher) / len(in.Texts)
+	}
 	switch {
 	case o.Dims < 1 || o.Dims > dims:
 		return bad("Dims is %d: want 1 to the teacher's %d", o.Dims, dims)

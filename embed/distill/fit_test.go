@@ -121,6 +121,23 @@ func TestFit(t *testing.T) {
 		t.Errorf("%d tokens corrected, want none", res.Corrected)
 	}
 
+	// Without texts the rows are the weighted vectors of the tokens.
+	in := input()
+	in.Texts, in.Teacher = nil, nil
+	width, weights := len(in.Tokens)/testVocabulary, Weights(in.Counts, o.SIF)
+	plain := make([][]float64, testVocabulary)
+	for i := range plain {
+		for _, v := range in.Tokens[i*width : (i+1)*width] {
+			plain[i] = append(plain[i], weights[i]*float64(v))
+		}
+		longest = math.Max(longest, norm(plain[i]))
+	}
+	o.Dims = width
+	if res, err = Fit(context.Background(), in, o); err != nil || res.Iterations != 0 {
+		t.Fatal(err, res)
+	}
+	near(t, res, o.Dims, plain, 0.02*longest*longest)
+
 	if res, err = Fit(context.Background(), input(), testOptions); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +216,7 @@ func TestFitRefuses(t *testing.T) {
 	}{
 		{"no vocabulary", func(in *Input, _ *Options) { in.Counts = nil }},
 		{"token vectors", func(in *Input, _ *Options) { in.Tokens = in.Tokens[1:] }},
-		{"no texts", func(in *Input, _ *Options) { in.Texts = nil }},
+		{"vectors of no texts", func(in *Input, _ *Options) { in.Texts = nil }},
 		{"teacher vectors", func(in *Input, _ *Options) { in.Teacher = in.Teacher[1:] }},
 		{"token out of range", func(in *Input, _ *Options) { in.Texts[0] = []int32{testVocabulary} }},
 		{"negative token", func(in *Input, _ *Options) { in.Texts[0] = []int32{-1} }},
