@@ -29,16 +29,16 @@
 //
 // Servers are not deterministic to the last bit, so [Encoder.As] compares with the
 // identity that a model was trained with: settings exactly, the sketch up to
-// [Tolerance] bits, and then takes that identity on. Each request of 16 texts or more also carries one of
-// the fixed texts along, and the name of the model in every answer must be that in
-// the first.
+// [Tolerance] bits, and then takes that identity on. Each request of 16 texts or
+// more also carries one of the fixed texts along, and the name of the model in
+// every answer must be that in the first.
 //
-// What this can promise: another model, another pooling or another prompt on the
-// server is found, with a chance of failure that is negligible, since unrelated
-// vectors agree in 112 of 224 bits, give or take 7.5. What it cannot: tell a model from a
-// version of it whose vectors have a cosine of more than some 0.995 to its own,
-// as other precisions have; notice that only texts of some kind, for example long
-// ones, are treated in another way; or make the vectors of two days the same
-// bits. Those that a model is trained on are kept in the cache (package
-// embed/cache).
+// What this can promise: another model, another pooling or another prompt on an
+// honest server is found; unrelated vectors differ in 112 of 224 bits, give or take
+// 7.5. What it cannot: tell a model from one whose vectors have a cosine of more
+// than some 0.995 to its own, as arithmetic in 16 bits has (no bit differed for
+// all-MiniLM-L6-v2; weights in 8 bits differed in 27 and are refused); notice that
+// only some texts, for example long ones, are treated in another way; see through
+// a server that lies; or make the vectors of two days the same bits. Those that a
+// model is trained on are kept in the cache (package embed/cache).
 package remote
