@@ -16,7 +16,7 @@ ifneq ($(SIMD),)
 export GOEXPERIMENT := $(SIMD)
 endif
 
-.PHONY: help build demo test race bench scale cover fuzz lint clean
+.PHONY: help build demo test race bench scale encoder cover fuzz lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,14 @@ bench: ## measure the time of a verdict and of what it is made of
 
 scale: ## embed a million texts and hold the process to 500 MB (half a minute, 2 GB of disk)
 	DREAMGUARD_SCALE=1 $(GO) test -count=1 -v -run '^TestEmbedAtScale$$' ./pipeline
+
+# The teacher comes from a package, the corpus is the training set of protocol P2.
+encoder: build ## make the shipped static encoder again from DATA=DIR (minutes, and a download of 84 MB)
+	@test -n "$(DATA)" || { echo "make encoder DATA=DIR: name the folder of the trajectories" >&2; exit 2; }
+	scripts/minilm.sh models/minilm
+	$(BIN) run --config protocol-p2 --data "$(DATA)" --until data --out runs/encoder
+	$(BIN) encoder distill --from models/minilm --corpus runs/encoder/data/train.jsonl.gz --cache build/teacher \
+		--source sentence-transformers/all-MiniLM-L6-v2 --licence Apache-2.0 --out checkpoints/shipped/encoder.safetensors
 
 cover: ## measure test coverage into build/cover.html
 	@mkdir -p build
