@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/dreamguard/dreamguard/checkpoints"
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
@@ -83,6 +84,13 @@ func (a *app) inspectWeights(path string, asJSON bool) error {
 	b, err := readWeights(path)
 	if err != nil {
 		return err
+	}
+	enc, err := static.Parse(b)
+	if err == nil {
+		return a.showEncoder(path, enc, asJSON)
+	}
+	if !errors.Is(err, static.ErrFormat) { // a damaged file, or a damaged encoder
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	tensors, _, err := safetensors.Read(b)
 	if err != nil {

@@ -37,6 +37,7 @@ before each tool call of a language-model agent.
 		a.importCommand(),
 		a.simulateCommand(),
 		a.embedCommand(),
+		a.encoderCommand(),
 		a.trainCommand(),
 		a.exportCommand(),
 		a.calibrateCommand(),
