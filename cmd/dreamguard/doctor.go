@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/internal/backend"
 	"github.com/dreamguard/dreamguard/internal/doctor"
 	"github.com/spf13/cobra"
@@ -25,7 +26,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Doctor prints which backends are available, why the others are not and what to do
 about it, how many training steps per second each takes on a small model (which
 takes a few seconds per backend), whether vector instructions are on, cores,
-memory, free disk, and whether the files of an encoder are complete.
+memory, free disk, the static encoder of this build, and whether the files of
+others are complete.
 
 With --backend it looks at one backend only and exits with 1 if it is missing.`,
 		Example: `  dreamguard doctor
@@ -57,7 +59,7 @@ With --backend it looks at one backend only and exits with 1 if it is missing.`,
 			return err
 		}
 		r := doctor.Examine(cmd.Context(), doctor.Options{
-			Backends: names, Probe: doctor.Child(self, "doctor", "--probe"), Encoders: encoders,
+			Backends: names, Probe: doctor.Child(self, "doctor", "--probe"), BuiltIn: shipped.FS, Encoders: encoders,
 		})
 		if err := cmd.Context().Err(); err != nil {
 			return err

@@ -25,7 +25,7 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &report); r.code != exitDone || err != nil {
 		t.Fatalf("exit %d, %v, stdout %q, stderr %q", r.code, err, r.stdout, r.stderr)
 	}
-	if len(report.Backends) != len(backend.Names) || len(report.Encoders) != 1 || report.Encoders[0].Usable {
+	if len(report.Backends) != len(backend.Names) || len(report.Encoders) != 2 || !report.Encoders[0].Usable || report.Encoders[0].Width != 256 || report.Encoders[1].Usable {
 		t.Errorf("got %+v", report)
 	}
 	for i, b := range report.Backends {
