@@ -94,13 +94,14 @@ func (c Config) Portable() Config {
 
 // Model holds the sizes of docs/reference/model.md.
 type Model struct {
-	Hidden     int     `yaml:"hidden" json:"hidden"`           // H, width of the recurrent state
-	Factors    int     `yaml:"factors" json:"factors"`         // number of categorical variables in z
-	Classes    int     `yaml:"classes" json:"classes"`         // classes of each
-	Adapter    int     `yaml:"adapter" json:"adapter"`         // P, width of adapted embeddings
-	HeadHidden int     `yaml:"head_hidden" json:"head_hidden"` // width of the hidden layer of each risk head
-	UniformMix float64 `yaml:"uniform_mix" json:"uniform_mix"` // share of the uniform distribution in each categorical
-	Latent     string  `yaml:"latent" json:"latent"`           // probabilities or mode: z at run time
+	Hidden        int     `yaml:"hidden" json:"hidden"`                 // H, width of the recurrent state
+	Factors       int     `yaml:"factors" json:"factors"`               // number of categorical variables in z
+	Classes       int     `yaml:"classes" json:"classes"`               // classes of each
+	Adapter       int     `yaml:"adapter" json:"adapter"`               // P, width of adapted embeddings
+	HeadHidden    int     `yaml:"head_hidden" json:"head_hidden"`       // width of the hidden layer of each risk head
+	FeatureHidden int     `yaml:"feature_hidden" json:"feature_hidden"` // width of each head's network over the call features alone; 0 = none
+	UniformMix    float64 `yaml:"uniform_mix" json:"uniform_mix"`       // share of the uniform distribution in each categorical
+	Latent        string  `yaml:"latent" json:"latent"`                 // probabilities or mode: z at run time
 }
 
 // Train configures both stages.
@@ -140,6 +141,7 @@ type Stage2 struct {
 	WeakHazard  float64 `yaml:"weak_hazard" json:"weak_hazard"`   // weight of a run whose hazard was located by a weak rule
 	PosWeight   float64 `yaml:"pos_weight" json:"pos_weight"`     // weight of positive hazard targets
 	Dropout     float64 `yaml:"dropout" json:"dropout"`           // on the head's embedding inputs, training only
+	DropState   float64 `yaml:"drop_state" json:"drop_state"`     // share of the steps that are judged by the call features alone, training only
 	WeightDecay float64 `yaml:"weight_decay" json:"weight_decay"` // decoupled, on the heads
 	Average     float64 `yaml:"average" json:"average"`           // decay of a running average of the weights, which is validated and kept; 0 = none
 }

@@ -102,6 +102,7 @@ func (v *validator) model(m *Model) {
 	v.int("model.classes", m.Classes, 2, 256)
 	v.int("model.adapter", m.Adapter, 1, 4096)
 	v.int("model.head_hidden", m.HeadHidden, 1, 4096)
+	v.int("model.feature_hidden", m.FeatureHidden, 0, 4096)
 	v.float("model.uniform_mix", m.UniformMix, 0, 1, belowHigh)
 	v.oneOf("model.latent", m.Latent, "probabilities", "mode")
 }
@@ -137,6 +138,7 @@ func (v *validator) train(t *Train) {
 	v.float("train.stage2.weak_hazard", t.Stage2.WeakHazard, 0, 1000, inclusive)
 	v.float("train.stage2.pos_weight", t.Stage2.PosWeight, 0, 1000, aboveLow)
 	v.float("train.stage2.dropout", t.Stage2.Dropout, 0, 1, belowHigh)
+	v.float("train.stage2.drop_state", t.Stage2.DropState, 0, 1, belowHigh)
 	v.float("train.stage2.weight_decay", t.Stage2.WeightDecay, 0, 1, inclusive)
 	v.float("train.stage2.average", t.Stage2.Average, 0, 0.99999, inclusive)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // full has the sizes of the presets.
-var full = artifact.Dims{D: 256, F: features.Count(), P: 256, H: 256, G: 16, C: 16, Q: 128}
+var full = artifact.Dims{D: 256, F: features.Count(), P: 256, H: 256, G: 16, C: 16, Q: 128, U: 64}
 
 // benchmarkJudge measures one step of a run (commit of the previous result and
 // the verdict on the next call) after the given number of steps.

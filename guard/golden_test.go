@@ -31,7 +31,7 @@ var goldenRun = []step{
 func TestGoldenVerdicts(t *testing.T) {
 	const dir, file = "testdata/v1", "testdata/v1-verdicts.json"
 	if *update {
-		d := artifact.Dims{D: 8, F: features.Count(), P: 4, H: 6, G: 2, C: 3, Q: 4}
+		d := artifact.Dims{D: 8, F: features.Count(), P: 4, H: 6, G: 2, C: 3, Q: 4, U: 3}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}

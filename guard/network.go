@@ -75,14 +75,16 @@ func (l *mlp) finish(y []float32) {
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
 type head struct {
-	l1   mlp
-	out  linear
-	skip []float32
+	l1      mlp
+	out     linear
+	skip    []float32
+	feat    mlp // over f' alone, if featOut is not empty
+	featOut []float32
 }
 
 // logit reads the head's input without e', whose share of the first layer,
-// bias included, is task.
-func (h *head) logit(q, x, f, task []float32) float32 {
+// bias included, is task. q [Q] and u [U] are working memory.
+func (h *head) logit(q, u, x, f, task []float32) float32 {
 	copy(q, task)
 	h.l1.add(q, x, 0)
 	h.l1.finish(q)
@@ -92,6 +94,12 @@ func (h *head) logit(q, x, f, task []float32) float32 {
 	}
 	for i, v := range f {
 		y += h.skip[i] * v
+	}
+	if len(u) > 0 {
+		h.feat.apply(u, f)
+	}
+	for i, v := range u {
+		y += h.featOut[i] * v
 	}
 	return y
 }
@@ -126,7 +134,11 @@ func newNetwork(a *artifact.Artifact) *network {
 		return mlp{lin(name+".w", name+".b"), norm{vec(name + ".ln.g"), vec(name + ".ln.b")}}
 	}
 	risk := func(name string) head {
-		return head{layer(name + ".l1"), lin(name+".out.w", name+".out.b"), vec(name + ".skip.w")}
+		h := head{l1: layer(name + ".l1"), out: lin(name+".out.w", name+".out.b"), skip: vec(name + ".skip.w")}
+		if a.Manifest.Dims.U > 0 {
+			h.feat, h.featOut = layer(name+".feat.l1"), vec(name+".feat.out.w")
+		}
+		return h
 	}
 	m := &a.Manifest
 	return &network{
@@ -165,6 +177,7 @@ type state struct {
 	hid    []float32 // [H]
 	r, u   []float32 // [H]
 	q      []float32 // [Q]
+	fq     []float32 // [U]
 	action []float32 // [P] a'
 }
 
@@ -175,7 +188,7 @@ func (n *network) newState() *state {
 		tHaz: floats(d.Q), tPre: floats(d.Q),
 		hr: floats(d.H), hu: floats(d.H), hn: floats(d.H), next: floats(d.H),
 		text: floats(d.D), feat: floats(d.F), hp: floats(d.H + d.P), x: floats(d.X()), in: floats(d.H + d.X()),
-		hid: floats(d.H), r: floats(d.H), u: floats(d.H), q: floats(d.Q), action: floats(d.P),
+		hid: floats(d.H), r: floats(d.H), u: floats(d.H), q: floats(d.Q), fq: floats(d.U), action: floats(d.P),
 	}
 }
 
@@ -255,7 +268,7 @@ func (n *network) propose(s *state) (haz, pre float32) {
 	n.latent(zh)
 	copy(s.in[d.H+d.Z():], s.action)
 	copy(s.in[d.H+d.Z()+d.P:], s.feat)
-	return n.haz.logit(s.q, s.in, s.feat, s.tHaz), n.pre.logit(s.q, s.in, s.feat, s.tPre)
+	return n.haz.logit(s.q, s.fq, s.in, s.feat, s.tHaz), n.pre.logit(s.q, s.fq, s.in, s.feat, s.tPre)
 }
 
 // advance moves to h_{t+1} as propose left it, and observes the result whose

@@ -136,7 +136,11 @@ func (r *reference) step(h, e, o, a, f vec) (next vec, haz, pre float64) {
 	zh := r.latent(r.linear("prior.out", r.mlp("prior.l1", next)))
 	in := cat(next, zh, act, fn, e)
 	head := func(name string) float64 {
-		return r.linear(name+".out", r.mlp(name+".l1", in))[0] + r.mul(name+".skip.w", fn)[0]
+		y := r.linear(name+".out", r.mlp(name+".l1", in))[0] + r.mul(name+".skip.w", fn)[0]
+		if r.d.U > 0 {
+			y += r.mul(name+".feat.out.w", r.mlp(name+".feat.l1", fn))[0]
+		}
+		return y
 	}
 	return next, head("head.haz"), head("head.pre")
 }

@@ -179,4 +179,10 @@ func (k *batcher) noise(rng *rand.Rand, t int) {
 		}
 		bits >>= 16
 	}
+	state := rows("state", t, 1)
+	for i := range state {
+		if q := k.cfg.Stage2.DropState; rng.Float64() >= q {
+			state[i] = float32(1 / (1 - q))
+		}
+	}
 }

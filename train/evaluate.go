@@ -77,7 +77,7 @@ func newEvaluator(be compute.Backend, w *Weights, world bool) (*Evaluator, error
 			return []*Node{r.hT, n.predict(r.h, r.z), kl(r.q, prior)}
 		}
 		zh := n.sample(prior, nil)
-		haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, evalSteps), nil)
+		haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, evalSteps), nil, nil)
 		return []*Node{r.hT, haz, pre}
 	})
 	if err != nil {

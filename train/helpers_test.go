@@ -12,11 +12,11 @@ import (
 func testConfig() configs.Config {
 	return configs.Config{
 		Name: "test", Seed: 20260701, Backend: "go",
-		Model: configs.Model{Hidden: 16, Factors: 3, Classes: 4, Adapter: 12, HeadHidden: 10, UniformMix: 0.01, Latent: "probabilities"},
+		Model: configs.Model{Hidden: 16, Factors: 3, Classes: 4, Adapter: 12, HeadHidden: 10, FeatureHidden: 6, UniformMix: 0.01, Latent: "probabilities"},
 		Train: configs.Train{
 			Batch: 3, MaxSteps: 4, Buckets: []int{2, 4}, LR: 2e-3, Clip: 10, WorldScale: 0.25, AdapterScale: 0.25,
 			Stage1:          configs.Stage1{Steps: 6, Predict: 1.25, Dynamics: 0.03, Represent: 0.03, FreeBits: 0.2},
-			Stage2:          configs.Stage2{Steps: 8, Horizon: 5, Decay: 2, Hazard: 1, Prefix: 1, WeakHazard: 0.5, PosWeight: 2, Dropout: 0.1, WeightDecay: 0.01, Average: 0.9},
+			Stage2:          configs.Stage2{Steps: 8, Horizon: 5, Decay: 2, Hazard: 1, Prefix: 1, WeakHazard: 0.5, PosWeight: 2, Dropout: 0.1, DropState: 0.3, WeightDecay: 0.01, Average: 0.9},
 			CheckpointEvery: 3, ValidateEvery: 4, Patience: 0,
 		},
 	}

@@ -31,11 +31,11 @@ var Groups = []Group{Constant, Adapter, World, Core, Head}
 type sizes struct {
 	D, F       int // inputs
 	P, H, G, C int // adapter, hidden, factors, classes
-	Q          int // head hidden
+	Q, U       int // head hidden, feature hidden
 }
 
 func sizesOf(m configs.Model, d Dims) sizes {
-	return sizes{D: d.D, F: d.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden}
+	return sizes{D: d.D, F: d.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden}
 }
 
 // Z is the width of the stochastic state, X that of the recurrent input.
@@ -60,6 +60,9 @@ func (s sizes) check() error {
 		if v.n < 1 || v.n > maxSize {
 			return fmt.Errorf("train: %s is %d: want 1 to %d", v.name, v.n, maxSize)
 		}
+	}
+	if s.U < 0 || s.U > maxSize {
+		return fmt.Errorf("train: model.feature_hidden is %d: want 0 to %d", s.U, maxSize)
 	}
 	if s.C < 2 {
 		return fmt.Errorf("train: model.classes is %d: a categorical needs at least 2", s.C)
@@ -138,6 +141,10 @@ func paramTable(s sizes) []param {
 		add(Head, zeros, name+".out.w", 1, s.Q)
 		add(Head, zeros, name+".out.b", 1)
 		add(Head, zeros, name+".skip.w", 1, s.F)
+		if s.U > 0 {
+			mlp(Head, name+".feat.l1", s.U, s.F)
+			add(Head, zeros, name+".feat.out.w", 1, s.U)
+		}
 	}
 	slices.SortFunc(t, func(a, b param) int { return cmp.Compare(a.Name, b.Name) })
 	return t

@@ -174,6 +174,9 @@ func (r reference) run(x *Example) (steps []refStep) {
 		zh := r.latent(prior)
 		logit := func(name string) float64 {
 			y := r.linear(name+".out", r.mlp(name+".l1", join(h, zh, call, feat, task)))
+			if r.s.U > 0 {
+				y[0] += matvec(r.v(name+".feat.out.w"), r.mlp(name+".feat.l1", feat))[0]
+			}
 			return y[0] + matvec(r.v(name+".skip.w"), feat)[0]
 		}
 		post := r.posterior(h, r.observation(x, t))

@@ -192,14 +192,26 @@ func (n *net) predict(h, z *Node) *Node {
 }
 
 // heads returns the two logits [n] for rows [h_{t+1} ; zh_{t+1} ; a' ; f' ; e'].
-// drop, if not nil, is the dropout mask over these columns, 1 on those of f'.
-func (n *net) heads(h, zh, a, f, e, drop *Node) (haz, pre *Node) {
+// A logit is a sum of three: linear in f', a network over f' alone, and a
+// network over everything. The first two carry over to formats and domains that
+// training did not see, the third knows what only state and texts tell
+// (docs/decisions/heads-in-parts.md).
+//
+// drop, if not nil, is the dropout mask over the columns, 1 on those of f', and
+// dropState that over the third part as a whole, [n, 1].
+func (n *net) heads(h, zh, a, f, e, drop, dropState *Node) (haz, pre *Node) {
 	x := Concatenate([]*Node{h, zh, a, f, e}, 1)
 	if drop != nil {
 		x = Mul(x, drop)
 	}
 	logit := func(name string) *Node {
 		y := n.linear(name+".out", n.mlp(name+".l1", x))
+		if dropState != nil {
+			y = Mul(y, dropState)
+		}
+		if n.U > 0 {
+			y = Add(y, dot(n.mlp(name+".feat.l1", f), n.params[name+".feat.out.w"]))
+		}
 		return Reshape(Add(y, dot(f, n.params[name+".skip.w"])), x.Shape().Dim(0))
 	}
 	return logit("head.haz"), logit("head.pre")

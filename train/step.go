@@ -54,6 +54,9 @@ func (s stage) inputs(c configs.Train, z sizes, t, b int) []input {
 		if c.Stage2.Dropout > 0 {
 			in = append(in, input{"drop", []int{n, z.headIn()}})
 		}
+		if c.Stage2.DropState > 0 {
+			in = append(in, input{"state", []int{n, 1}})
+		}
 	}
 	return in
 }
@@ -150,7 +153,7 @@ func (n *net) loss(st stage, c configs.Train, in map[string]*Node, t int) []*Nod
 		return append([]*Node{total}, world...)
 	}
 	zh := n.sample(prior, in["u.prior"])
-	haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, t), in["drop"])
+	haz, pre := n.heads(r.h, zh, r.a, in["f"], repeat(task, t), in["drop"], in["state"])
 	hazard := weighted(in["haz.w"], bce(haz, in["haz.y"]))
 	prefix := weighted(in["pre.w"], bce(pre, in["pre.y"]))
 	risk := Add(MulScalar(hazard, c.Stage2.Hazard), MulScalar(prefix, c.Stage2.Prefix))

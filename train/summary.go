@@ -106,7 +106,7 @@ func checkConfig(cfg configs.Config, d Dims) error {
 		{"train.stage2.hazard", t.Stage2.Hazard, 0, 1e6}, {"train.stage2.prefix", t.Stage2.Prefix, 0, 1e6},
 		{"train.stage2.world", t.Stage2.World, 0, 1e6}, {"train.stage2.weak_hazard", t.Stage2.WeakHazard, 0, 1e6},
 		{"train.stage2.pos_weight", t.Stage2.PosWeight, 0, 1e6}, {"train.stage2.weight_decay", t.Stage2.WeightDecay, 0, 1e6},
-		{"train.stage2.dropout", t.Stage2.Dropout, 0, 0.95},
+		{"train.stage2.dropout", t.Stage2.Dropout, 0, 0.95}, {"train.stage2.drop_state", t.Stage2.DropState, 0, 0.95},
 	} {
 		if !(v.v >= v.lo && v.v <= v.hi) {
 			return bad(v.key, v.v, fmt.Sprintf("%g to %g", v.lo, v.hi))

@@ -179,7 +179,7 @@ func TestBatchesCoverEveryRunOnce(t *testing.T) {
 func TestPaddingChangesNothing(t *testing.T) {
 	for _, st := range []stage{1, 2} {
 		cfg, dims := gradientConfig(), testDims()
-		cfg.Train.Stage2.Dropout = 0 // its noise is drawn per row of the padded batch
+		cfg.Train.Stage2.Dropout, cfg.Train.Stage2.DropState = 0, 0 // its noise is drawn per row of the padded batch
 		w, err := newWeights(cfg.Model, dims, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -168,6 +168,7 @@ func TestCheckConfig(t *testing.T) {
 		{"train.batch is 0", func(c *configs.Config) { c.Train.Batch = 0 }},
 		{"train.max_steps is 65", func(c *configs.Config) { c.Train.MaxSteps = 65 }},
 		{"train.lr is NaN", func(c *configs.Config) { c.Train.LR = math.NaN() }},
+		{"train.stage2.drop_state is 1", func(c *configs.Config) { c.Train.Stage2.DropState = 1 }},
 		{"train.stage2.dropout is 1", func(c *configs.Config) { c.Train.Stage2.Dropout = 1 }},
 		{"train.stage2.horizon", func(c *configs.Config) { c.Train.Stage2.Decay = 0 }},
 		{"unknown backend \"tpu\"", func(c *configs.Config) { c.Backend = "tpu" }},

@@ -394,12 +394,13 @@ func TestOpenRefusesTar(t *testing.T) {
 // The rows of docs/reference/model.md, multiplied out for sizes that tell every
 // letter apart.
 func TestTensors(t *testing.T) {
-	d := artifact.Dims{D: 11, F: 13, P: 5, H: 7, G: 2, C: 3, Q: 17}
+	d := artifact.Dims{D: 11, F: 13, P: 5, H: 7, G: 2, C: 3, Q: 17, U: 19}
 	want := map[string][]int{
 		"feat.mean": {13}, "adapt.o.w": {5, 11}, "adapt.e.ln.g": {5}, "obs.none": {5}, "init.w": {7, 5},
 		"post.l1.w": {7, 12}, "post.out.w": {6, 7}, "gru.ln.b": {24}, "gru.wn": {7, 24}, "gru.ur": {7, 7}, "gru.bm": {7},
 		"prior.l1.w": {7, 7}, "prior.out.b": {6}, "obs.l1.w": {7, 13}, "obs.out.w": {11, 7},
 		"head.haz.l1.w": {17, 36}, "head.pre.out.w": {1, 17}, "head.haz.out.b": {1}, "head.pre.skip.w": {1, 13},
+		"head.haz.feat.l1.w": {19, 13}, "head.pre.feat.out.w": {1, 19},
 	}
 	groups := map[artifact.Group]int{}
 	names := []string{}
@@ -422,7 +423,7 @@ func TestTensors(t *testing.T) {
 	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(names) {
 		t.Error("names are not sorted or stand twice")
 	}
-	if diff := cmp.Diff(map[artifact.Group]int{"constant": 2, "adapter": 12, "world": 21, "core": 12, "head": 14}, groups); diff != "" {
+	if diff := cmp.Diff(map[artifact.Group]int{"constant": 2, "adapter": 12, "world": 21, "core": 12, "head": 24}, groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }

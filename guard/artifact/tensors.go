@@ -19,7 +19,7 @@ const (
 )
 
 // Dims are the sizes that determine every tensor's shape. Each is 1 to
-// [MaxDim], C is 2 or more.
+// [MaxDim], but C is 2 or more and U may be 0.
 type Dims struct {
 	D int `json:"encoder"`     // length of the encoder's vectors
 	F int `json:"features"`    // number of call features
@@ -28,6 +28,8 @@ type Dims struct {
 	G int `json:"factors"`     // categorical variables in z
 	C int `json:"classes"`     // classes of each
 	Q int `json:"head_hidden"` // width of a risk head's hidden layer
+	// U is the width of a risk head's network over the features alone; 0 = none.
+	U int `json:"feature_hidden,omitempty"`
 }
 
 // MaxDim bounds each size, and the product of G and C.
@@ -49,7 +51,7 @@ func (d Dims) Validate() error {
 		n, min int
 	}{
 		{"encoder", d.D, 1}, {"features", d.F, 1}, {"adapter", d.P, 1}, {"hidden", d.H, 1},
-		{"factors", d.G, 1}, {"classes", d.C, 2}, {"head_hidden", d.Q, 1},
+		{"factors", d.G, 1}, {"classes", d.C, 2}, {"head_hidden", d.Q, 1}, {"feature_hidden", d.U, 0},
 	} {
 		if v.n < v.min || v.n > MaxDim {
 			return fmt.Errorf("%w: dims.%s is %d: want %d to %d", ErrManifest, v.name, v.n, v.min, MaxDim)
@@ -112,6 +114,10 @@ func Tensors(d Dims) []Spec {
 		add(Head, name+".out.w", 1, d.Q)
 		add(Head, name+".out.b", 1)
 		add(Head, name+".skip.w", 1, d.F)
+		if d.U > 0 {
+			mlp(Head, name+".feat.l1", d.U, d.F)
+			add(Head, name+".feat.out.w", 1, d.U)
+		}
 	}
 	slices.SortFunc(specs, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
 	return specs
