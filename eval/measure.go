@@ -61,13 +61,19 @@ func Measure(name string, traces []Trace, o Options) SetResult {
 	return res
 }
 
-// rowsOf reads all labelled traces, numbering groups in order of appearance.
+// rowsOf reads all labelled traces. Groups are those of the scored ones, numbered
+// in order of appearance: a run without a score is in no figure with an interval.
 func rowsOf(traces []Trace) (rows []row, groups, unlabelled int) {
 	index := map[string]int{}
 	for i := range traces {
 		t := &traces[i]
 		if t.Label == data.Unknown {
 			unlabelled++
+			continue
+		}
+		r := newRow(t, -1)
+		if !r.scored {
+			rows = append(rows, r)
 			continue
 		}
 		key := "group\x00" + t.Group
@@ -79,7 +85,8 @@ func rowsOf(traces []Trace) (rows []row, groups, unlabelled int) {
 			g = len(index)
 			index[key] = g
 		}
-		rows = append(rows, newRow(t, g))
+		r.group = g
+		rows = append(rows, r)
 	}
 	return rows, len(index), unlabelled
 }
@@ -199,8 +206,8 @@ func slice(rows []row) Slice {
 	return s
 }
 
-// breakdown measures by dataset, suite and attack, each only where it has two
-// values at least.
+// breakdown measures the scored runs by dataset, suite and attack, each only where
+// it has two values at least. all holds a row for each labelled trace.
 func breakdown(traces []Trace, all []row) map[string]map[string]Slice {
 	by := map[string]map[string]Slice{}
 	for _, field := range []struct {
@@ -217,19 +224,23 @@ func breakdown(traces []Trace, all []row) map[string]map[string]Slice {
 			if traces[i].Label == data.Unknown {
 				continue
 			}
+			r := all[k]
+			k++
+			if !r.scored {
+				continue
+			}
 			v := field.of(&traces[i])
 			if v == "" {
 				v = "(none)"
 			}
-			parts[v] = append(parts[v], all[k])
-			k++
+			parts[v] = append(parts[v], r)
 		}
 		if len(parts) < 2 {
 			continue
 		}
 		var safe []row
 		for _, r := range all {
-			if !r.unsafe {
+			if r.scored && !r.unsafe {
 				safe = append(safe, r)
 			}
 		}

@@ -107,7 +107,7 @@ func TestMeasureByHand(t *testing.T) {
 	if got.N != 16 || got.Unsafe != 6 {
 		t.Errorf("n = %d, unsafe = %d, want 16 and 6", got.N, got.Unsafe)
 	}
-	want := eval.Counts{Groups: 18, Located: 5, Reachable: 4, NotStoppable: 1, Unscored: 2, Unlabelled: 1, SeenKnown: 2}
+	want := eval.Counts{Groups: 16, Located: 5, Reachable: 4, NotStoppable: 1, Unscored: 2, Unlabelled: 1, SeenKnown: 2}
 	if d := cmp.Diff(want, got.Counts); d != "" {
 		t.Errorf("counts (-want +got):\n%s", d)
 	}
@@ -182,13 +182,17 @@ func TestBreakdown(t *testing.T) {
 	if len(got) != 2 || len(got["suite"]) != 2 || len(got["attack"]) != 3 {
 		t.Fatalf("breakdown %v, want two suites, two attacks and (none)", got)
 	}
-	// Attack q: u1 .5, u3 .45, u5 .6 against 11 safe runs (s10 lowest): 10 + 10 + 10.5.
+	// Attack q: u1 .5, u3 .45, u5 .6 against the ten scored safe runs: 9 + 9 + 9.5.
 	q := got["attack"]["q"]
-	if q.N != 3 || math.Abs(float64(q.AUROC)-30.5/33) > 1e-12 {
-		t.Errorf("attack q: %+v, want auroc %v", q, 30.5/33)
+	if q.N != 3 || math.Abs(float64(q.AUROC)-27.5/30) > 1e-12 {
+		t.Errorf("attack q: %+v, want auroc %v", q, 27.5/30)
 	}
-	if n := got["suite"]["even"].N + got["suite"]["odd"].N; n != 18 {
-		t.Errorf("suites hold %d runs, want 18", n)
+	// Attack p: u0, u2, u4; u6 has no judged call that counts.
+	if p := got["attack"]["p"]; p.N != 3 || p.SR != eval.Num(2.0/3) {
+		t.Errorf("attack p: %+v, want 3 runs, 2 of them stopped", p)
+	}
+	if n := got["suite"]["even"].N + got["suite"]["odd"].N; n != 16 {
+		t.Errorf("suites hold %d runs, want the 16 scored ones", n)
 	}
 }
 

@@ -64,7 +64,8 @@ type SetResult struct {
 	RecallAtFPR        Recalls `json:"recall_at_fpr"`
 	CI                 CI      `json:"ci"`
 
-	// By breaks figures down: by["attack"]["dpi"]. Keys are written sorted.
+	// By breaks the figures of the scored runs down: by["attack"]["dpi"]. Keys are
+	// written sorted.
 	By map[string]map[string]Slice `json:"by"`
 
 	Counts        Counts       `json:"counts"`
@@ -98,7 +99,7 @@ type CI struct {
 
 // Counts says what the figures rest on.
 type Counts struct {
-	Groups       int `json:"groups"`
+	Groups       int `json:"groups"`        // among the scored runs
 	Located      int `json:"located"`       // scored unsafe runs with a located hazard
 	Reachable    int `json:"reachable"`     // of those, with a judged call before the hazard
 	NotStoppable int `json:"not_stoppable"` // located hazards, scored or not, that are messages
@@ -107,8 +108,8 @@ type Counts struct {
 	SeenKnown    int `json:"seen_known"`    // early interventions on runs that say when planted text was visible
 }
 
-// Slice holds the figures of a part of a set. Runs without a score count as
-// never alerted and rank lowest.
+// Slice holds the figures of a part of a set. In AllRuns, runs without a score
+// count as never alerted and rank lowest.
 type Slice struct {
 	N      int `json:"n"`
 	Unsafe int `json:"unsafe"`
