@@ -43,8 +43,9 @@ func Path(t *data.Trajectory, by []string) []string {
 	return path
 }
 
-// modelFor returns m with the levels of the run's group.
-func modelFor(m *guard.Model, t *data.Trajectory) *guard.Model {
+// ModelFor returns m with the levels of the run's group, where its calibration has
+// groups: what judges a recorded run starts its session on this one.
+func ModelFor(m *guard.Model, t *data.Trajectory) *guard.Model {
 	c := m.Calibration()
 	if c == nil || len(c.By) == 0 {
 		return m

@@ -27,7 +27,7 @@ func Score(ctx context.Context, m *guard.Model, ts []*data.Trajectory, workers i
 	out := make([]Trace, len(ts))
 	err := each(ctx, len(ts), workers, progress, func(ctx context.Context, i int) error {
 		var err error
-		out[i], err = replay(ctx, modelFor(m, ts[i]).Start(ts[i].StartTask()), ts[i])
+		out[i], err = replay(ctx, ModelFor(m, ts[i]).Start(ts[i].StartTask()), ts[i])
 		return err
 	})
 	if err != nil {

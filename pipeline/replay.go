@@ -189,7 +189,7 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 }
 
 func judgeRun(ctx context.Context, m *guard.Model, t *data.Trajectory) (r replayed) {
-	s := m.InGroup(eval.Path(t, m.Calibration().By)...).Start(t.StartTask())
+	s := eval.ModelFor(m, t).Start(t.StartTask())
 	for i := range t.Steps {
 		if r.err = ctx.Err(); r.err != nil {
 			return r

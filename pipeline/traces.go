@@ -156,8 +156,9 @@ type Judgement struct {
 	Verdicts []guard.Verdict // one per step up to and including Step
 }
 
-// Judge replays a run up to a step and returns the verdict on each action. The
-// result of the last one, if the file has it, plays no part.
+// Judge replays a run up to a step and returns the verdict on each action, at the
+// levels of the run's group where the calibration has groups. The result of the
+// last one, if the file has it, plays no part.
 func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
 	m, _, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, "", nil)
 	if err != nil {
@@ -193,7 +194,7 @@ func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
 	if step >= len(run.Steps) {
 		return nil, fmt.Errorf("run %s has %d steps, numbered from 0: there is no step %d", run.ID, len(run.Steps), step)
 	}
-	s := m.Start(run.StartTask())
+	s := eval.ModelFor(m, run).Start(run.StartTask())
 	j := &Judgement{ID: run.ID, Step: step}
 	for i := 0; i <= step; i++ {
 		v := s.Judge(ctx, run.Call(i))
