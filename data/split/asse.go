@@ -29,17 +29,21 @@ var (
 
 // describeASSE sets Suite and Attack of an ASSE-Security run, which the source
 // leaves empty, from the fixed wording of the framework that made the run: never
-// from the label, and before package clean takes that wording out.
+// from the label, and before package clean takes that wording out. Suite may choose
+// a threshold, so it follows from the task alone, which a guard has before the first
+// call; Attack serves reports, and looks at the whole run.
 func describeASSE(t *data.Trajectory) {
 	t.Suite = asseOther
 	shaped := strings.Contains(t.Task, "You are given the available tools from the tool list")
+	if shaped {
+		t.Suite = asseShaped
+	}
 	for i := range t.Steps {
 		shaped = shaped || strings.Contains(t.Steps[i].Text, "The workflow generated for the problem is")
 	}
 	if !shaped {
 		return
 	}
-	t.Suite = asseShaped
 	switch {
 	case strings.Contains(t.Task, "perspicacious discernment"):
 		t.Attack = asseBackdoor
