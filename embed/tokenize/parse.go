@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,9 +22,10 @@ var (
 const MaxFile = 64 << 20
 
 const (
-	maxHoles     = 4096 // ids without token, beyond one per token
-	maxWordRunes = 1000 // largest max_input_chars_per_word
-	maxAround    = 64   // special tokens on one side of a text
+	maxHoles     = 4096    // ids without token, beyond one per token
+	maxWordRunes = 1000    // largest max_input_chars_per_word
+	maxAround    = 64      // special tokens on one side of a text
+	maxAddedSum  = 1 << 18 // bytes of all added tokens, each of which takes some hundred bytes of memory
 )
 
 func badFormat(field, format string, a ...any) error {
@@ -105,7 +107,7 @@ func decode(raw []byte, v any, path string) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil {
-		if _, more := d.Token(); more == nil {
+		if _, more := d.Token(); more != io.EOF {
 			err = errors.New("something follows the value")
 		} else {
 			return nil
@@ -218,6 +220,7 @@ func (t *Tokenizer) addTokens(list []addedJSON, size int) error {
 	seen := make(map[string]bool, len(list))
 	raw, normed := new(matcher), new(matcher)
 	var anyRaw, anyNormed bool
+	bytes := 0
 	for i, a := range list {
 		path := fmt.Sprintf("added_tokens[%d]", i)
 		switch {
@@ -227,6 +230,9 @@ func (t *Tokenizer) addTokens(list []addedJSON, size int) error {
 			return unsupported(path+".content", "%d bytes, at most %d", len(a.Content), maxAdded)
 		case seen[a.Content]:
 			return badFormat(path+".content", "%q stands there twice", a.Content)
+		}
+		if bytes += len(a.Content); bytes > maxAddedSum {
+			return unsupported(path, "more than %d bytes in all", maxAddedSum)
 		}
 		seen[a.Content] = true
 		id, known := t.ids[a.Content]

@@ -278,10 +278,21 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%s = %.60v: %v, want %v: %s", c.path, c.to, err, c.kind, c.field)
 		}
 	}
-	for name, data := range map[string]string{"empty": "", "not JSON": "vocab", "cut": `{"version": "1.0"`, "two": "{} {}", "list": "[]"} {
+	whole := string(marshal(t, wp()))
+	for name, data := range map[string]string{"empty": "", "not JSON": "vocab", "cut": `{"version": "1.0"`, "two": "{} {}", "list": "[]",
+		"two whole ones": whole + whole, "something behind": whole + "x", "a bracket behind": whole + "}"} {
 		if _, err := Parse([]byte(data)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v, want %v", name, err, ErrFormat)
 		}
+	}
+	var many []any
+	for i := range maxAddedSum/maxAdded + 1 {
+		many = append(many, added(fmt.Sprintf("%0*d", maxAdded, i), 5+i, "").([]any)...)
+	}
+	f := wp()
+	set(f, "added_tokens", many)
+	if _, err := Parse(marshal(t, f)); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("added_tokens[%d]", len(many)-1)) {
+		t.Errorf("many added tokens: %v", err)
 	}
 	if _, err := Parse(make([]byte, MaxFile+1)); !errors.Is(err, ErrFormat) {
 		t.Errorf("a large file: %v", err)
