@@ -20,7 +20,7 @@ func TestEncoderValidate(t *testing.T) {
 		{"remote.batch=0 transformer.pooling=max", ""},
 
 		{"kind=hasch", `encoder.kind: want hash, static, transformer or remote, not "hasch": did you mean hash?`},
-		{"dims=0", "encoder.dims: want a whole number from 8 to 4096, not 0"},
+		{"kind=hash dims=0", "encoder.dims: want a whole number from 8 to 4096, not 0"},
 		{"kind=static dims=4", "encoder.dims: want a whole number from 8 to 4096, or 0 for what the encoder gives, not 4"},
 		{"kind=transformer dims=0", "encoder.path: name the folder of the model"},
 		{"kind=transformer path=x transformer.pooling=max", "encoder.transformer.pooling: want mean, last or cls"},

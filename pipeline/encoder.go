@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/embed"
@@ -48,10 +49,10 @@ func openEncoder(ctx context.Context, e configs.Encoder, backend string, want em
 	return enc, nil
 }
 
-// openStatic opens the table in a folder, or the file itself.
+// openStatic opens the table in a folder, or the file itself; the shipped one for "".
 func openStatic(path string) (embed.Encoder, error) {
 	if path == "" {
-		return nil, errors.New("name the folder of its table with encoder.path")
+		return static.Open(shipped.FS)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
