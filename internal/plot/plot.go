@@ -72,6 +72,15 @@ type Series struct {
 	First  bool // with Label: at the first point
 }
 
+// Box is one box plot: a box from the lower to the upper quartile with a line at
+// the median, whiskers to the last value within 1.5 times its height, and points
+// beyond.
+type Box struct {
+	X      float64
+	Values []float64
+	Color  Color
+}
+
 // Axis is one axis. Min and Max both 0 take the range of the data.
 type Axis struct {
 	Label    string
@@ -85,6 +94,7 @@ type Chart struct {
 	Title         string
 	X, Y          Axis
 	Series        []Series
+	Boxes         []Box
 	Width, Height float64
 	LegendLeft    bool // legend at the left instead of the right
 	LegendBottom  bool // legend at the bottom instead of the top
@@ -130,6 +140,11 @@ func (c Chart) SVG() ([]byte, error) {
 	for i, s := range c.Series {
 		if err := add(p, s); err != nil {
 			return nil, fmt.Errorf("%w series %d %q: %w", ErrData, i, s.Name, err)
+		}
+	}
+	for i, b := range c.Boxes {
+		if err := addBox(p, b); err != nil {
+			return nil, fmt.Errorf("%w box %d: %w", ErrData, i, err)
 		}
 	}
 	if c.X.Ticks != nil {
@@ -236,6 +251,31 @@ func add(p *plot.Plot, s Series) error {
 	default:
 		p.Legend.Add(clean(s.Name, 60), thumbs...)
 	}
+	return nil
+}
+
+func addBox(p *plot.Plot, b Box) error {
+	if len(b.Values) == 0 {
+		return nil
+	}
+	for i, v := range b.Values {
+		if !(math.Abs(v) <= maxValue) {
+			return fmt.Errorf("value %d is %g: want a number up to %g", i, v, float64(maxValue))
+		}
+	}
+	if !(math.Abs(b.X) <= maxValue) {
+		return fmt.Errorf("x is %g: want a number up to %g", b.X, float64(maxValue))
+	}
+	box, err := plotter.NewBoxPlot(vg.Points(16), b.X, plotter.Values(b.Values))
+	if err != nil {
+		return err
+	}
+	ink := b.Color.rgb()
+	box.BoxStyle = draw.LineStyle{Color: ink, Width: vg.Points(1.3)}
+	box.MedianStyle = draw.LineStyle{Color: ink, Width: vg.Points(2.4)}
+	box.WhiskerStyle = draw.LineStyle{Color: ink, Width: vg.Points(1)}
+	box.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: vg.Points(1.5), Shape: draw.CircleGlyph{}}
+	p.Add(box)
 	return nil
 }
 
