@@ -41,8 +41,8 @@ race: ## run the tests of concurrent packages under the race detector (needs a C
 bench: ## measure the time of a verdict and of what it is made of
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/static ./embed/tokenize ./embed/features ./embed/cache ./embed/transformer
 
-scale: ## embed a million texts and hold the process to 500 MB (half a minute, 2 GB of disk)
-	DREAMGUARD_SCALE=1 $(GO) test -count=1 -v -run '^TestEmbedAtScale$$' ./pipeline
+scale: ## embed a million texts, replay 100,000 runs, and hold both to bounds of memory (minutes, 4 GB of disk)
+	DREAMGUARD_SCALE=1 $(GO) test -count=1 -v -timeout 90m -run '^Test(Embed|Replay)AtScale$$' ./pipeline
 
 # The teacher comes from a package, the corpus is the training set of protocol P2.
 encoder: build ## make the shipped static encoder again from DATA=DIR (minutes, and a download of 84 MB)
