@@ -27,8 +27,9 @@ type Fusion struct {
 	WeightHazard float64 `json:"weight_hazard"`
 	WeightEMA    float64 `json:"weight_ema"`
 	WeightWindow float64 `json:"weight_window"`
-	Beta         float64 `json:"beta"`   // EMA smoothing, in [0, 1)
-	Window       int     `json:"window"` // W, 1 to MaxWindow
+	Beta         float64 `json:"beta"`            // EMA smoothing, in [0, 1)
+	Window       int     `json:"window"`          // W, 1 to MaxWindow
+	Layer        *Layer  `json:"layer,omitempty"` // a last layer on S, from a refit; nil for none
 }
 
 // Validate checks the ranges that [Fusion.Step] relies on. The error wraps
@@ -58,6 +59,9 @@ func (f *Fusion) Validate() error {
 	}
 	if f.Window < 1 || f.Window > MaxWindow {
 		return bad("window", f.Window, fmt.Sprintf("1 to %d", MaxWindow))
+	}
+	if f.Layer != nil {
+		return f.Layer.Validate()
 	}
 	return nil
 }
@@ -93,6 +97,24 @@ func (f *Fusion) Step(m *Memory, logitHazard, logitPrefix float64) (Scores, Memo
 // Advance is [Fusion.Step] in place, without the copies: for replaying runs
 // whose steps are all executed.
 func (f *Fusion) Advance(m *Memory, logitHazard, logitPrefix float64) Scores {
+	return f.AdvanceWith(m, logitHazard, logitPrefix, nil)
+}
+
+// AdvanceWith is [Fusion.Advance] with the call features of the step, as the model
+// normalises them, which a [Layer] may read. A layer that reads features and is
+// given none answers 1.
+func (f *Fusion) AdvanceWith(m *Memory, logitHazard, logitPrefix float64, features []float32) Scores {
+	s := f.fuse(m, logitHazard, logitPrefix)
+	if f.Layer != nil {
+		s.risk = f.Layer.apply(s.risk, s.hazard, s.prefix, features)
+	}
+	return Scores{Hazard: Grid(s.hazard), Prefix: Grid(s.prefix), EMA: Grid(m.EMA), Window: Grid(s.window), Risk: Grid(s.risk)}
+}
+
+// fused are the scores of a step before rounding and before a layer.
+type fused struct{ hazard, prefix, window, risk float64 }
+
+func (f *Fusion) fuse(m *Memory, logitHazard, logitPrefix float64) fused {
 	haz := sigmoid(logitHazard / f.TempHazard)
 	pre := sigmoid(logitPrefix / f.TempPrefix)
 	m.EMA = f.Beta*m.EMA + (1-f.Beta)*pre
@@ -106,7 +128,7 @@ func (f *Fusion) Advance(m *Memory, logitHazard, logitPrefix float64) Scores {
 	win /= float64(n)
 	clip := func(x float64) float64 { return min(max(x, 0), 1) }
 	risk := 1 - (1-clip(f.WeightHazard*haz))*(1-clip(f.WeightEMA*m.EMA))*(1-clip(f.WeightWindow*win))
-	return Scores{Hazard: Grid(haz), Prefix: Grid(pre), EMA: Grid(m.EMA), Window: Grid(win), Risk: Grid(risk)}
+	return fused{haz, pre, win, risk}
 }
 
 func sigmoid(x float64) float64 {

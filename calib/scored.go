@@ -51,7 +51,7 @@ func (f Fusion) Score(r Run) (s Scored, scored bool) {
 	s.Hazard, s.Risk, scored = RunScore(f, r)
 	var m Memory
 	for i := range r.Haz {
-		risk := f.Advance(&m, r.Haz[i], r.Pre[i]).Risk
+		risk := f.AdvanceWith(&m, r.Haz[i], r.Pre[i], r.at(i)).Risk
 		if r.Held != nil && r.Held[i] {
 			risk = 1
 		}

@@ -19,6 +19,16 @@ type Run struct {
 	Pre    []float64 // prefix logits, one per step
 	Judged []bool    // step is a tool call; a message is scored and never stopped
 	Held   []bool    // step is stopped whatever its score, by a bound or a layer; nil for none
+
+	X [][]float32 // call features of every step as the model normalises them, where a [Layer] reads them; nil for none
+}
+
+// at returns the call features of a step.
+func (r *Run) at(step int) []float32 {
+	if step < len(r.X) {
+		return r.X[step]
+	}
+	return nil
 }
 
 // end returns the number of steps that count: up to and including the first
@@ -53,7 +63,7 @@ func (r *Run) check() error {
 func RunScore(f Fusion, r Run) (maxHaz, maxRisk float64, scored bool) {
 	var m Memory
 	for i := range r.end() {
-		s := f.Advance(&m, r.Haz[i], r.Pre[i])
+		s := f.AdvanceWith(&m, r.Haz[i], r.Pre[i], r.at(i))
 		if r.Held != nil && r.Held[i] {
 			s.Risk = 1
 		}

@@ -136,6 +136,9 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 		}
 	}
 	if c != nil {
+		if l := c.Fusion.Layer; l != nil && l.Features != nil && len(l.Features) != a.Manifest.Dims.F {
+			return nil, fmt.Errorf("%s: %w: fusion.layer has weights for %d call features, the model has %d", artifact.CalibrationFile, artifact.ErrCalibration, len(l.Features), a.Manifest.Dims.F)
+		}
 		m.calibration, m.fusion = c, c.Fusion
 		if !m.opts.scoresOnly {
 			m.hold, m.block = c.Thresholds.Levels()

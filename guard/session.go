@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -242,7 +243,17 @@ func (s *Session) propose(ctx context.Context, c Call) (Logits, error) {
 func (s *Session) fuse(l Logits) calib.Scores {
 	s.after = s.memory
 	s.proposed = true
-	return s.model.fusion.Advance(&s.after, l.Hazard, l.Prefix)
+	return s.model.fusion.AdvanceWith(&s.after, l.Hazard, l.Prefix, s.net.feat)
+}
+
+// Features returns the call features of the call judged last as the model
+// normalises them, one per feature: what a last layer of the calibration may read.
+// It is nil unless that verdict was scored. The slice is a copy.
+func (s *Session) Features() []float32 {
+	if !s.proposed {
+		return nil
+	}
+	return slices.Clone(s.net.feat)
 }
 
 // encode writes the vector of text to net.text.

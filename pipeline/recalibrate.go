@@ -43,7 +43,7 @@ type RecalibrateOptions struct {
 	Format   string   // import format; "" detects it
 	Labels   string   // file of labels, see docs/how-to/recalibrate.md; "" for those of the trajectories
 	Request  calib.Request
-	Refit    bool // choose the fusion anew, on a part of the labelled runs
+	Refit    Refit // what to choose anew on a part of the labelled runs
 	Seed     uint64
 	Now      time.Time // date of the certificate; zero means the clock
 	Progress *progress.Reporter
@@ -52,11 +52,12 @@ type RecalibrateOptions struct {
 // Recalibration is a calibration that is ready to be written, and what it would
 // change.
 type Recalibration struct {
-	Artifact string `json:"artifact"`
-	Model    string `json:"model"`           // model digest: it stays
-	Before   string `json:"before"`          // digest of the calibration in force, empty if there is none
-	After    string `json:"after"`           // digest of the new one
-	Refitted bool   `json:"refit,omitempty"` // the fusion is new as well
+	Artifact string          `json:"artifact"`
+	Model    string          `json:"model"`           // model digest: it stays
+	Before   string          `json:"before"`          // digest of the calibration in force, empty if there is none
+	After    string          `json:"after"`           // digest of the new one
+	Refitted Refit           `json:"refit,omitempty"` // what else is new
+	Layer    *calib.LayerFit `json:"layer,omitempty"` // how the last layer was chosen
 
 	Runs       int `json:"runs"`
 	Unscored   int `json:"unscored"` // runs without a tool call: they have no score
@@ -79,6 +80,8 @@ type Recalibration struct {
 	Released []StoppedRun  `json:"released_runs,omitempty"` // runs that are stopped now and would not be
 
 	Calibration *artifact.Calibration `json:"-"`
+
+	unreachable int // unsafe runs without a tool call up to the hazard
 }
 
 // candidate is a scored run reduced to what is needed later.
@@ -101,6 +104,9 @@ func Recalibrate(ctx context.Context, o RecalibrateOptions) (*Recalibration, err
 	if err := o.Request.Validate(); err != nil {
 		return nil, err
 	}
+	if o.Refit != RefitNone && o.Refit != RefitWeights && o.Refit != RefitLayer {
+		return nil, fmt.Errorf("%w: refit is %.20q: want %s or %s", ErrRecalibrate, o.Refit, RefitWeights, RefitLayer)
+	}
 	a, err := artifact.Open(o.Artifact)
 	if err != nil {
 		return nil, err
@@ -121,15 +127,17 @@ func Recalibrate(ctx context.Context, o RecalibrateOptions) (*Recalibration, err
 	if err != nil {
 		return nil, err
 	}
+	if err := notTrainedOn(o.Request.Trained, runs); err != nil {
+		return nil, err
+	}
 	if o.Request.AssumeSafe {
 		rec.suspect(runs)
 	}
 	old := fusion
-	if o.Refit {
-		if fusion, err = refit(runs, fusion, &o); err != nil {
+	if o.Refit != RefitNone {
+		if fusion, err = rec.refit(runs, fusion, &o); err != nil {
 			return nil, err
 		}
-		rec.Refitted = true
 	}
 	for i := range runs {
 		c := &runs[i]
@@ -142,6 +150,7 @@ func Recalibrate(ctx context.Context, o RecalibrateOptions) (*Recalibration, err
 	if err := rec.solve(&o, a.Calibration, fusion, runs); err != nil {
 		return nil, err
 	}
+	rec.outOfReach(&o, runs)
 	rec.compare(a.Calibration, old, fusion, runs)
 	return rec, nil
 }
@@ -157,7 +166,8 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 	var runs []candidate
 	known := map[string]bool{}
 	has := make([]bool, len(o.Request.By))
-	err = src.scored(ctx, m, ahead, func(t *data.Trajectory, tr *eval.Trace) error {
+	src.Features = fusion.Layer != nil || o.Refit == RefitLayer
+	err = src.scored(ctx, m, ahead, func(t *data.Trajectory, tr *eval.Trace, features [][]float32) error {
 		rec.Runs++
 		known[t.ID] = true
 		if l, ok := labels[t.ID]; ok {
@@ -169,6 +179,7 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 			}
 		}
 		c := candidate{run: tr.Run(), tools: tr.Tools, task: excerpt(t.Task, excerptTask), fingerprint: artifact.RunDigest(t), path: eval.Path(t, o.Request.By)}
+		c.run.X = features
 		for i, v := range c.path {
 			if len(v) > maxGroupName {
 				return fmt.Errorf("%w: its %s has %d bytes: want at most %d in a field to group by", ErrRecalibrate, o.Request.By[i], len(v), maxGroupName)
@@ -187,6 +198,9 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 		var scored bool
 		if c.before, scored = fusion.Score(c.run); !scored {
 			rec.Unscored++
+			if c.label == calib.Unsafe {
+				rec.unreachable++
+			}
 			return nil
 		}
 		c.before.Label, c.before.Fingerprint, c.before.Path = c.label, c.fingerprint, c.path
@@ -221,6 +235,41 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 	return runs, nil
 }
 
+// notTrainedOn refuses runs that the model was trained on, before anything is
+// chosen on them.
+func notTrainedOn(trained map[string]struct{}, runs []candidate) error {
+	var ids []string
+	for i := range runs {
+		if _, ok := trained[runs[i].fingerprint]; ok {
+			ids = append(ids, runs[i].run.ID)
+		}
+	}
+	if n := len(ids); n > 0 {
+		return fmt.Errorf("%w: %d of %d, %s: their scores are too good; leave them out", calib.ErrTrained, n, len(runs), strings.Join(quoted(ids[:min(n, 5)]), ", "))
+	}
+	return nil
+}
+
+// outOfReach notes the unsafe runs that a bound on misses does not count as it
+// seems to.
+func (rec *Recalibration) outOfReach(o *RecalibrateOptions, runs []candidate) {
+	if o.Request.Miss == 0 {
+		return
+	}
+	unlocated := 0
+	for i := range runs {
+		if runs[i].label == calib.Unsafe && runs[i].run.Hazard < 0 {
+			unlocated++
+		}
+	}
+	if unlocated > 0 {
+		rec.Notes = append(rec.Notes, fmt.Sprintf("%d unsafe runs have no located first hazard: for them the bound on misses counts a stop anywhere in the run, also after the hazard.", unlocated))
+	}
+	if rec.unreachable > 0 {
+		rec.Notes = append(rec.Notes, fmt.Sprintf("%d unsafe runs have no tool call up to their hazard: nothing can stop them, and the bound on misses does not count them.", rec.unreachable))
+	}
+}
+
 func quoted(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -229,38 +278,10 @@ func quoted(list []string) []string {
 	return out
 }
 
-// tunes reports whether a run is in the tuning part.
-func tunes(s calib.Scored, seed uint64) bool {
-	tuning, _ := calib.Split([]calib.Scored{s}, tuningShare, seed)
-	return len(tuning) == 1
-}
-
-// refit chooses the fusion on the tuning part.
-func refit(runs []candidate, current calib.Fusion, o *RecalibrateOptions) (calib.Fusion, error) {
-	var part []calib.Run
-	var safe, unsafe int
-	for i := range runs {
-		c := &runs[i]
-		if c.label == calib.Unlabelled && !o.Request.AssumeSafe || !tunes(c.before, o.Seed) {
-			continue
-		}
-		if c.label == calib.Unsafe {
-			unsafe++
-		} else {
-			safe++
-		}
-		part = append(part, c.run)
-	}
-	if safe < minRefit || unsafe < minRefit {
-		return calib.Fusion{}, fmt.Errorf("%w: a refit needs at least %d safe and %d unsafe runs in the tuning part, which is about %.0f %% of them; it has %d and %d", calib.ErrTuning, minRefit, minRefit, 100*tuningShare, safe, unsafe)
-	}
-	return calib.Tuning{Beta: current.Beta, Window: current.Window}.Fit(part)
-}
-
 // needsTuning reports whether something is chosen on a part of the runs.
 func (o *RecalibrateOptions) needsTuning() bool {
 	r := &o.Request
-	return o.Refit || len(r.By) > 0 || r.FalseAlarm > 0 && r.Miss > 0 && r.Confidence > 0 && r.Unit == calib.ByRun ||
+	return o.Refit != RefitNone || len(r.By) > 0 || r.FalseAlarm > 0 && r.Miss > 0 && r.Confidence > 0 && r.Unit == calib.ByRun ||
 		r.HoldBudget.PerCall && r.HoldBudget.MaxCalls == 0
 }
 
@@ -325,7 +346,7 @@ func (rec *Recalibration) solve(o *RecalibrateOptions, current *artifact.Calibra
 		return err
 	}
 	rec.After, rec.Calibration = c.Digest, c
-	rec.Notes, rec.Groups = ans.Notes, ans.Groups
+	rec.Notes, rec.Groups = append(rec.Notes, ans.Notes...), ans.Groups
 	for _, p := range ans.Plans {
 		change := LevelChange{For: pathName(o.Request.By, p.Path), After: artifact.NewThresholds(p.Thresholds()), Safe: p.Safe, Alerted: p.Alerted}
 		if current != nil {

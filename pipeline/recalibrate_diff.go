@@ -75,7 +75,7 @@ type SuspectRun struct {
 	Tool    string  `json:"tool"` // of the call with the highest risk
 	Call    string  `json:"call"`
 	Risk    float64 `json:"risk"`
-	Z       float64 `json:"z"` // robust z-score of its log-odds, at most 999
+	Z       float64 `json:"z"` // robust z-score of its log-odds, from -999 to 999
 	Outlier bool    `json:"outlier"`
 }
 
@@ -107,7 +107,7 @@ func (rec *Recalibration) suspect(runs []candidate) {
 			}
 		}
 		rec.Suspects = append(rec.Suspects, SuspectRun{ID: c.run.ID, Task: c.task, Tool: c.tools[step], Call: c.calls[step], Risk: c.before.Risk,
-			Z: min(s.Z, 999), Outlier: s.Outlier}) // JSON has no infinity
+			Z: max(min(s.Z, 999), -999), Outlier: s.Outlier}) // JSON has no infinity
 	}
 }
 
@@ -161,7 +161,11 @@ func (c *candidate) stoppedAt(f calib.Fusion, hold, block float64, already bool,
 	s := StoppedRun{ID: c.run.ID, Label: c.label.String(), Task: c.task, Already: already, rank: rank}
 	var m calib.Memory
 	for i := range c.run.Haz {
-		scores := f.Advance(&m, c.run.Haz[i], c.run.Pre[i])
+		var features []float32
+		if i < len(c.run.X) {
+			features = c.run.X[i]
+		}
+		scores := f.AdvanceWith(&m, c.run.Haz[i], c.run.Pre[i], features)
 		held := c.run.Held != nil && c.run.Held[i]
 		if held {
 			scores.Risk = 1

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -26,6 +28,7 @@ type traceSource struct {
 	Files       []string // in any import format
 	Format      string   // import format; "" detects it
 	Progress    *progress.Reporter
+	Features    bool // also give the call features of every step
 }
 
 // open opens the model. done must be called when it is not used any more.
@@ -80,8 +83,9 @@ func (s *traceSource) batches(ctx context.Context, do func(task *progress.Task, 
 	return nil
 }
 
-// scored calls each with every run and its scores, in the order of the files.
-func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, each func(*data.Trajectory, *eval.Trace) error) error {
+// scored calls each with every run, its scores and, where they are asked for, the
+// call features of its steps, in the order of the files.
+func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, each func(*data.Trajectory, *eval.Trace, [][]float32) error) error {
 	return s.batches(ctx, func(task *progress.Task, ts []*data.Trajectory) error {
 		if err := ahead.fill(ctx, "traces", ts); err != nil {
 			return err
@@ -90,13 +94,42 @@ func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, 
 		if err != nil {
 			return err
 		}
+		features := make([][][]float32, len(ts))
+		if s.Features {
+			if features, err = callFeatures(ctx, m, ts); err != nil {
+				return err
+			}
+		}
 		for i, t := range ts {
-			if err := each(t, &traces[i]); err != nil {
+			if err := each(t, &traces[i], features[i]); err != nil {
 				return fmt.Errorf("run %s: %w", t.ID, err)
 			}
 		}
 		return nil
 	})
+}
+
+// callFeatures returns the call features of every step of every run, as the guard
+// itself normalises them.
+func callFeatures(ctx context.Context, m *guard.Model, ts []*data.Trajectory) ([][][]float32, error) {
+	out, errs := make([][][]float32, len(ts)), make([]error, len(ts))
+	parallel(len(ts), func(i int) {
+		t := ts[i]
+		s := m.Start(t.StartTask())
+		out[i] = make([][]float32, len(t.Steps))
+		for k := range t.Steps {
+			s.Judge(ctx, t.Call(k))
+			if out[i][k] = s.Features(); out[i][k] == nil {
+				errs[i] = fmt.Errorf("run %s step %d: %w", t.ID, k, cmp.Or(ctx.Err(), eval.ErrUnscored))
+				return
+			}
+			if err := s.Commit(t.Call(k), t.Result(k)); err != nil {
+				errs[i] = fmt.Errorf("run %s step %d: %w", t.ID, k, err)
+				return
+			}
+		}
+	})
+	return out, errors.Join(errs...)
 }
 
 // excerpt is the beginning of a text on one line, in memory of its own, without

@@ -28,7 +28,6 @@ type pool struct {
 	groups         int // of the safe runs
 	copies, known  int // left out: copies of other runs, runs that the model was trained on
 	hold, block    float64
-	hasUnsafe      bool
 	unscoredUnsafe int
 }
 

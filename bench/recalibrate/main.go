@@ -7,8 +7,15 @@
 //
 // Without --final it leaves the locked sets alone; with it the look is recorded
 // first, as by "dreamguard eval --final". Scores are computed once: a draw costs
-// what calib.Request.Solve costs. It writes draws.json, table.md, and a box plot of
+// what calib.Request.Solve costs. It writes draws.json, table.md, and box plots of
 // the alert rate and of the recall for each set.
+//
+// Runs are drawn in two ways. By run, any n safe runs: the further runs of the same
+// traffic are what a bound by run speaks of. By task (group), whole tasks until
+// there are n runs, tested on the other tasks: runs of a task resemble each other,
+// so this shows what the same levels do on tasks that were not calibrated on, which
+// a bound by run does not cover. Copies of a run and runs that the model was
+// trained on are left out, as recalibrate does or refuses.
 package main
 
 import (
@@ -18,6 +25,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dreamguard/dreamguard/guard"
@@ -177,13 +185,14 @@ func (res *Result) save(dir string) error {
 	}
 	for _, p := range res.Pools {
 		for _, c := range []struct {
-			file  string
-			chart plot.Chart
-		}{{"fpr", res.chart(p.Set, false)}, {"sr", res.chart(p.Set, true)}} {
-			if len(c.chart.Boxes) == 0 {
+			file, drawn string
+			recall      bool
+		}{{"fpr", byRun, false}, {"sr", byRun, true}, {"fpr-tasks", byGroup, false}, {"sr-tasks", byGroup, true}} {
+			chart := res.chart(p.Set, c.drawn, c.recall)
+			if len(chart.Boxes) == 0 {
 				continue
 			}
-			svg, err := c.chart.SVG()
+			svg, err := chart.SVG()
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.Set, err)
 			}
@@ -244,11 +253,14 @@ func percents(m *Mean) string {
 }
 
 // chart draws the boxes of one set: before, on average, with confidence for each
-// size, drawn by run and then by task.
-func (res *Result) chart(set string, recall bool) plot.Chart {
-	c := plot.Chart{Title: set + ": alert rate on safe runs", Width: 640, Height: 300, Y: plot.Axis{Label: "share of the tested safe runs"}, X: plot.Axis{}, LegendOutside: false}
+// size.
+func (res *Result) chart(set, drawn string, recall bool) plot.Chart {
+	c := plot.Chart{Title: set + ": alert rate on safe runs", Width: 480, Height: 300, Y: plot.Axis{Label: "share of the tested safe runs"}}
 	if recall {
 		c.Title, c.Y = set+": recall on unsafe runs (SR)", plot.Axis{Label: "share of the unsafe runs", Max: 1, At: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}
+	}
+	if drawn == byGroup {
+		c.Title += ", tested on new tasks"
 	}
 	add := func(name string, values []float64, color plot.Color) {
 		c.Boxes = append(c.Boxes, plot.Box{X: float64(len(c.X.Ticks)), Values: values, Color: color})
@@ -256,7 +268,7 @@ func (res *Result) chart(set string, recall bool) plot.Chart {
 	}
 	alpha, top := 0.0, 0.0
 	for _, r := range res.Rows {
-		if r.Set != set {
+		if r.Set != set || r.Drawn != drawn {
 			continue
 		}
 		alpha = r.Alpha
@@ -267,25 +279,18 @@ func (res *Result) chart(set string, recall bool) plot.Chart {
 		if len(after) == 0 {
 			return c
 		}
-		for _, v := range append(append([]float64{}, before...), after...) {
-			top = max(top, v)
-		}
-		by := ""
-		if r.Drawn == byGroup {
-			by = ", new tasks"
-		}
-		name := fmt.Sprintf("n=%d%s", r.N, by)
+		top = max(top, slices.Max(before), slices.Max(after))
 		if r.Confidence == 0 {
-			add("before, "+name, before, plot.Grey)
-			add("average, "+name, after, plot.Blue)
+			add(fmt.Sprintf("before, n = %d", r.N), before, plot.Grey)
+			add(fmt.Sprintf("on average, n = %d", r.N), after, plot.Blue)
 		} else {
-			add(fmt.Sprintf("%.4g %%, %s", 100*r.Confidence, name), after, plot.Orange)
+			add(fmt.Sprintf("%.4g %%, n = %d", 100*r.Confidence, r.N), after, plot.Orange)
 		}
 	}
 	if !recall && len(c.Boxes) > 0 {
 		n := float64(len(c.Boxes))
-		c.Y.Max = max(1.15*top, 2*alpha)
-		c.Series = append(c.Series, plot.Series{Name: fmt.Sprintf("promised: %.4g %%", 100*alpha), X: []float64{-0.5, n - 0.5}, Y: []float64{alpha, alpha}, Color: plot.Red, Dashed: true, Label: true})
+		c.Y.Max = max(1.1*top, 2*alpha)
+		c.Series = append(c.Series, plot.Series{Name: fmt.Sprintf("promised: %.4g %%", 100*alpha), X: []float64{-0.5, n - 0.5}, Y: []float64{alpha, alpha}, Color: plot.Red, Dashed: true, Label: true, First: true})
 	}
 	return c
 }

@@ -17,7 +17,7 @@ func (a *app) recalibrateCommand() *cobra.Command {
 		o                                          pipeline.RecalibrateOptions
 		falseAlarm, block, miss, confidence, spoil share
 		holds                                      share
-		per, unit, out                             string
+		per, unit, out, refit                      string
 		write, dry, asJSON                         bool
 		source                                     func() error
 	)
@@ -54,6 +54,9 @@ A share is written 5%, 0.05 or 5/100.`,
 				return usagef("recalibrate: --unit is %q: want run or group", unit)
 			case per != "run" && per != "call":
 				return usagef("recalibrate: --per is %q: want run or call", per)
+			}
+			if o.Refit = pipeline.Refit(refit); cmd.Flags().Changed("refit") && o.Refit != pipeline.RefitWeights && o.Refit != pipeline.RefitLayer {
+				return usagef("recalibrate: --refit is %q: want weights or layer", refit)
 			}
 			r := &o.Request
 			r.FalseAlarm, r.Block, r.Miss, r.Confidence = float64(falseAlarm), float64(block), float64(miss), float64(confidence)
@@ -111,7 +114,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	f.StringSliceVar(&o.Request.By, "by", nil, "field whose values get thresholds of their own; several, coarse ones first")
 	f.BoolVar(&o.Request.AssumeSafe, "assume-safe", false, "take runs without a label for safe; lists the most suspicious ones first")
 	f.Var(&spoil, "contamination", "with --assume-safe: share of the safe runs that may be unsafe all the same")
-	f.BoolVar(&o.Refit, "refit", false, "also choose anew how the scores are fused, on a part of the labelled runs")
+	f.StringVar(&refit, "refit", "", "also fit to a part of the labelled runs: weights, how the scores are fused, or layer, a small last layer")
 	f.Uint64Var(&o.Seed, "seed", 20260701, "divides the runs where a part of them is needed to choose on")
 	f.BoolVar(&write, "write", false, "write calibration.json into the artifact")
 	f.BoolVar(&dry, "dry-run", false, "write nothing; the default on a terminal")

@@ -132,7 +132,9 @@ func TestRecalibrateRefuses(t *testing.T) {
 		"--false-alarm 0.1% --dry-run":            {exitRefused, "at least 999 are needed"},
 		"--false-alarm 2% --confidence 99%":       {exitRefused, "at least 228 are needed"},
 		"--false-alarm 2% --miss 2%":              {exitRefused, "no levels keep"},
-		"--false-alarm 10% --refit":               {exitRefused, "a refit needs"},
+		"--false-alarm 10% --refit weights":       {exitRefused, "a refit needs"},
+		"--false-alarm 10% --refit layer":         {exitRefused, "a refit needs"},
+		"--false-alarm 10% --refit more":          {exitUsage, "want weights or layer"},
 		"--false-alarm 10% --labels " + labels:    {exitFailure, `"nobody"`},
 		"--false-alarm 10% --by tenant --dry-run": {exitFailure, `has a field "tenant"`},
 	} {
