@@ -40,10 +40,10 @@ func wellFormed(t *testing.T, svg []byte) string {
 func TestChartsAreWellFormed(t *testing.T) {
 	hostile := "</text><script>alert(1)</script>\x00\x1b[31m\u202eevil & \"quoted\"\xff"
 	for name, c := range map[string]Chart{
-		"empty":       {},
-		"one point":   {Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Both: true}}},
-		"roc":         ROC("set", []float64{0, 0.1, 1}, []float64{0, 0.8, 1}, &Operating{0.05, 0.7}),
-		"roc, none":   ROC("set", nil, nil, &Operating{math.NaN(), 0}),
+		"empty":     {},
+		"one point": {Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Both: true}}},
+		"roc":       ROC("set", []float64{0, 0.1, 1}, []float64{0, 0.8, 1}, &Operating{0.05, 0.7}),
+		"roc, none": ROC("set", nil, nil, &Operating{math.NaN(), 0}),
 		"boxes": {X: Axis{Ticks: []string{"a", hostile, "one"}}, Boxes: []Box{
 			{X: 0, Values: []float64{0, 0.1, 0.2, 5}, Color: Blue}, {X: 1}, {X: 2, Values: []float64{1}}}},
 		"reliability": Reliability("set", []float64{0.05, 0.9}, []float64{0.04, 0.8}),
