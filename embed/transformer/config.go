@@ -63,6 +63,7 @@ func parseConfig(b []byte) (config, error) {
 		}
 	}
 	f.absent("quantization_config", "save the model in float32, float16 or bfloat16")
+	f.absent("auto_map", "the model brings code of its own, which may compute anything")
 	c.Vocab = f.count("vocab_size", maxVocab)
 	c.Hidden = f.count("hidden_size", maxWidth)
 	c.Inner = f.count("intermediate_size", maxWidth)
@@ -85,6 +86,7 @@ func parseConfig(b []byte) (config, error) {
 func (c *config) bert(f *fields) {
 	f.only("hidden_act", "gelu")
 	f.only("position_embedding_type", "absolute")
+	f.is("is_causal", false)
 	f.off("is_decoder")
 	f.off("add_cross_attention")
 	f.absent("pruned_heads", "")
@@ -104,6 +106,8 @@ func (c *config) bert(f *fields) {
 // be stated.
 func (c *config) qwen3(f *fields) {
 	f.only("hidden_act", "silu")
+	f.is("is_causal", true) // some embedding models see what comes after a token
+	f.off("use_bidirectional_attention")
 	f.off("attention_bias")
 	f.off("use_sliding_window")
 	for _, kind := range f.texts("layer_types") {
@@ -235,10 +239,13 @@ func (f *fields) only(name, want string) {
 }
 
 // off refuses true.
-func (f *fields) off(name string) {
-	var on bool
-	if f.get(name, &on) && on {
-		f.err = fmt.Errorf("%s is %w", name, ErrUnsupported)
+func (f *fields) off(name string) { f.is(name, false) }
+
+// is refuses another value than want, which is also the reference's default.
+func (f *fields) is(name string, want bool) {
+	got := want
+	if f.get(name, &got) && got != want {
+		f.err = fmt.Errorf("%s %t is %w", name, got, ErrUnsupported)
 	}
 }
 

@@ -50,6 +50,7 @@ func TestParseConfig(t *testing.T) {
 		"default scaling":              {"rope_scaling": map[string]any{"type": "default"}},
 		"nothing quantised":            {"quantization_config": json.RawMessage("null")},
 		"no architectures":             {"architectures": nil},
+		"causal":                       {"is_causal": true, "auto_map": map[string]any{}},
 		"no window":                    {"use_sliding_window": false, "sliding_window": 4096},
 	} {
 		got, err := parseConfig(with(qwen, set))
@@ -90,6 +91,10 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"bert-tiny", set{"add_cross_attention": true}, ErrUnsupported, "add_cross_attention"},
 		{"bert-tiny", set{"pruned_heads": set{"0": []int{1}}}, ErrUnsupported, "pruned_heads"},
 		{"bert-tiny", set{"quantization_config": set{"bits": 4}}, ErrUnsupported, "quantization_config"},
+		{"bert-tiny", set{"auto_map": set{"AutoModel": "modeling.MyModel"}}, ErrUnsupported, "auto_map"},
+		{"bert-tiny", set{"is_causal": true}, ErrUnsupported, "is_causal true"},
+		{"qwen3-tiny", set{"is_causal": false}, ErrUnsupported, "is_causal false"},
+		{"qwen3-tiny", set{"use_bidirectional_attention": true}, ErrUnsupported, "use_bidirectional_attention"},
 		{"bert-tiny", set{"num_attention_heads": 5}, ErrConfig, "num_attention_heads 5"},
 		{"bert-tiny", set{"hidden_size": nil}, ErrConfig, "no hidden_size"},
 		{"bert-tiny", set{"hidden_size": -1}, ErrConfig, "hidden_size"},
