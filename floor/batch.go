@@ -107,8 +107,11 @@ func ParseChange(fields map[string]json.RawMessage) (Change, error) {
 	}
 	c.Before = before
 	raw := orNull(fields["change"])
-	if c.Format.IsDocument() && writesPath(raw) {
-		c.Format = PathWrite // the format is that of the document written to
+	switch c.Format {
+	case YAML, JSON, TOML, JSONC, JSONPatch, MergePatch:
+		if writesPath(raw) {
+			c.Format = PathWrite // the format is that of the document written to
+		}
 	}
 	if c.Format != PathWrite {
 		if c.Text, err = textOf(raw); err == nil && c.Text == nil {

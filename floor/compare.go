@@ -21,25 +21,98 @@ const (
 )
 
 // compareDocuments returns what the change from one document to another does to
-// protected fields. Every way to read the new document must amount to some way
-// to read the old one.
+// protected fields. A reader reads both in the same way, so each way to read the
+// new one must amount to the same way to read the old one.
 func (f *Floor) compareDocuments(before, after *document) []finding {
-	for _, a := range after.views {
-		var best []finding
-		for i, b := range before.views {
-			found := f.compareViews(b, a)
-			if i == 0 || len(found) == 0 {
-				best = found
+	return f.compareReadings(before.views, after.views)
+}
+
+func (f *Floor) compareReadings(before, after []*view) []finding {
+	for _, r := range readingsOf(before, after) {
+		olds, news := inReading(before, r), inReading(after, r)
+		for i, a := range news {
+			// Of several documents a reader takes the first, the last, or all; and
+			// both texts may stand there in two ways of splitting them into lines.
+			var as []*view
+			switch {
+			case len(news) == 1:
+				as = olds
+			case i == 0:
+				as = olds[:1]
+			case i == len(news)-1:
+				as = olds[len(olds)-1:]
 			}
-			if len(found) == 0 {
-				break
+			var best []finding
+			if as != nil {
+				for _, b := range as {
+					if best = f.compareViews(b, a); len(best) > 0 {
+						break
+					}
+				}
+			} else {
+				for _, b := range olds {
+					if best = f.compareViews(b, a); len(best) == 0 {
+						break
+					}
+				}
 			}
-		}
-		if len(best) > 0 {
-			return best
+			if len(best) > 0 && r.noMerge && len(olds) == len(news) {
+				// What merge keys brought in may be written out.
+				merged := r
+				merged.noMerge = false
+				best = f.compareViews(inReading(before, merged)[i], a)
+			}
+			if len(best) > 0 {
+				return best
+			}
 		}
 	}
 	return nil
+}
+
+// readingsOf returns the readings in which either document is worth a look, the
+// plain one first.
+func readingsOf(before, after []*view) []reading {
+	equals, merges := false, false
+	for _, vs := range [][]*view{before, after} {
+		for _, v := range vs {
+			equals, merges = equals || v.equals, merges || v.merges
+		}
+	}
+	out := []reading{{}}
+	if equals {
+		out = append(out, reading{equal: first}, reading{equal: last})
+	}
+	if merges {
+		for _, r := range out {
+			out = append(out, reading{r.equal, true})
+		}
+	}
+	return out
+}
+
+// inReading returns the views of a document, one for each tree, in the given
+// reading, or in the plain one where the two do not differ.
+func inReading(views []*view, r reading) []*view {
+	out := make([]*view, 0, 1)
+	for i, v := range views {
+		if v.reading != (reading{}) {
+			continue // belongs to a tree before it
+		}
+		want := r
+		if !v.equals {
+			want.equal = all
+		}
+		want.noMerge = want.noMerge && v.merges
+		for _, o := range views[i:] {
+			if o.reading == want {
+				v = o
+				break
+			}
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 func (f *Floor) compareViews(b, a *view) []finding {

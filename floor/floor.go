@@ -248,7 +248,18 @@ func (f *Floor) checkDocument(c Change) ([]finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the new document: %w", err)
 	}
-	return f.compareDocuments(before, after), nil
+	if found := f.compareDocuments(before, after); len(found) > 0 {
+		return found, nil
+	}
+	// By the second parser, where it can read both.
+	olds := before.second
+	if before.format != YAML || len(bytes.TrimSpace(before.text)) == 0 {
+		olds = before.views // there is one way to read it
+	}
+	if len(olds) == 0 || len(after.second) == 0 {
+		return nil, nil
+	}
+	return f.compareReadings(olds, after.second), nil
 }
 
 // document parses text, or finds it among those parsed lately.
@@ -269,6 +280,11 @@ func (f *Floor) document(format Format, text []byte) (*document, error) {
 	if d.err == nil {
 		d.views, d.err = f.views(d.trees)
 	}
+	if d.err == nil && format == YAML {
+		if trees := secondYAML(d.text); trees != nil {
+			d.second, _ = f.views(trees) // where that fails, the first parser's views stand
+		}
+	}
 	f.mu.Lock()
 	f.recent[f.turn] = d
 	f.turn = (f.turn + 1) % cacheSize
@@ -282,6 +298,7 @@ type document struct {
 	text   []byte
 	trees  []*node // one per way to split the text into lines and documents; the first is the usual one
 	views  []*view // what is protected in it, one per way to read it
+	second []*view // of YAML: the same by another parser, none where it fails
 	err    error
 
 	lines     []int           // of YAML: where each line starts

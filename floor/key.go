@@ -91,7 +91,8 @@ func skeleton(s string) string {
 		table := imitated()
 		s = strings.Map(func(r rune) rune { return imitatedRune(table, r) }, strings.ToValidUTF8(s, ""))
 		s = strings.Map(func(r rune) rune { return imitatedRune(table, r) }, norm.NFKD.String(s))
-		s = strings.TrimSpace(strings.ToLower(s))
+		s = strings.Map(func(r rune) rune { return imitatedRune(table, r) }, strings.ToLower(s))
+		s = strings.TrimSpace(s)
 	}
 	return string(appendFold(nil, s))
 }

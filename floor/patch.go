@@ -172,8 +172,10 @@ func (f *Floor) applyOp(o patchOp, now *document) ([]finding, *document, error) 
 				return found, nil, err
 			}
 		}
-		if found := f.copiesProtected(o.rawFrom, w.unknown); len(found) > 0 {
-			return found, nil, nil
+		if w.unknown {
+			if found := f.copiesUnknown(o.rawFrom); len(found) > 0 {
+				return found, nil, nil
+			}
 		}
 	}
 	if o.op != "replace" && o.op != "remove" {
@@ -214,9 +216,9 @@ func (w *write) pointer(raw string) ([]finding, error) {
 	return nil, nil
 }
 
-// copiesProtected reports whether from names a protected field, whose value must
-// not turn up elsewhere, or may hold one where the document is not known.
-func (f *Floor) copiesProtected(from string, unknown bool) []finding {
+// copiesUnknown reports whether what lies at from may hold a protected field, where
+// the document is not known. The bare value of one may be written to another name.
+func (f *Floor) copiesUnknown(from string) []finding {
 	readings, err := parsePath(from)
 	if from == "" {
 		readings = [][]pathStep{nil}
@@ -226,11 +228,8 @@ func (f *Floor) copiesProtected(from string, unknown bool) []finding {
 	}
 	for _, steps := range readings {
 		r := f.follow(steps)
-		if r.rule >= 0 && f.rules.Rules[r.rule].Key != "" {
-			return []finding{{rule: r.rule, path: r.at, what: "cannot be copied"}}
-		}
 		for _, at := range r.states {
-			if unknown && zone(at) && r.rule < 0 {
+			if zone(at) && r.rule < 0 {
 				return []finding{{rule: -1, path: joinPath(r.names), special: specialRef}}
 			}
 		}

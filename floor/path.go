@@ -25,10 +25,18 @@ type pathStep struct {
 	descend bool     // this step may be at any depth below the last
 }
 
+// chained turns the operators with which programs go from a value to its field
+// into dots.
+var chained = strings.NewReplacer("?.", ".", "!.", ".", "->", ".")
+
 // parsePath returns the ways to read a path.
 func parsePath(path string) ([][]pathStep, error) {
 	var out [][]pathStep
-	for _, p := range readings(strings.TrimSpace(strings.TrimPrefix(path, "\ufeff"))) {
+	texts := readings(strings.TrimSpace(strings.TrimPrefix(path, "\ufeff")))
+	if s := chained.Replace(texts[0]); s != texts[0] {
+		texts = append(texts, s)
+	}
+	for _, p := range texts {
 		if !utf8.ValidString(p) {
 			return nil, unreadable("the path is not valid UTF-8")
 		}
@@ -287,7 +295,7 @@ func keySpecial(key string, at state) string {
 	case !zone(at):
 	case refers(skeleton(key), at):
 		return specialRef
-	case substitutes(key):
+	case substitutesKey(key):
 		return specialEnv
 	}
 	return ""

@@ -15,6 +15,7 @@ type view struct {
 	specials []special
 	equals   bool // a key that leads to something protected stands there twice
 	merges   bool // the document has YAML merge keys
+	reading  reading
 }
 
 // part is a protected field, or a map or list with one inside.
@@ -65,7 +66,8 @@ const (
 	last
 )
 
-// views returns what is protected in a document, one view per way to read it.
+// views returns what is protected in a document, one view per way to read it: for
+// each tree the plain reading and then the others that differ from it.
 func (f *Floor) views(trees []*node) ([]*view, error) {
 	var out []*view
 	for _, t := range trees {
@@ -96,7 +98,7 @@ func (f *Floor) views(trees []*node) ([]*view, error) {
 }
 
 func (f *Floor) view(t *node, r reading) (*view, error) {
-	w := walker{f: f, reading: r, view: &view{}}
+	w := walker{f: f, reading: r, view: &view{reading: r}}
 	p, err := w.walk(t, f.root.self)
 	if err != nil {
 		return nil, err
@@ -397,7 +399,7 @@ func (w *walker) keySpecials(e *entry, at state) {
 		w.special(specialKey, key)
 	case refers(s, at):
 		w.special(specialRef, key+" "+describe(e.val))
-	case substitutes(key):
+	case substitutesKey(key):
 		w.special(specialEnv, key)
 	}
 }

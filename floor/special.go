@@ -67,6 +67,15 @@ func substitutes(s string) bool {
 	return false
 }
 
+// substitutesKey reports the same of a key, where a name such as $schema is only
+// a name.
+func substitutesKey(key string) bool {
+	if name, ok := strings.CutPrefix(strings.TrimSpace(key), "$"); ok && isName(name) {
+		return name == strings.ToUpper(name)
+	}
+	return substitutes(key)
+}
+
 func isName(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -94,7 +94,8 @@ func one(n *node, err error) ([]*node, error) {
 // patch or path applies to.
 func recognise(text []byte) (Format, []*node, error) {
 	var first error
-	for _, f := range []Format{JSON, JSONC, YAML, TOML} {
+	// TOML before YAML, which takes many a short TOML text for a list or a map.
+	for _, f := range []Format{JSON, JSONC, TOML, YAML} {
 		trees, err := parse(f, text)
 		if err == nil && (f != YAML || trees[0].kind != textKind) {
 			return f, trees, nil

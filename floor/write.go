@@ -76,7 +76,7 @@ func (f *Floor) valueReadings(n *node, paths [][]pathStep) []*node {
 	}
 	var out []*node
 	for _, t := range trees {
-		if t.kind == mapKind && f.isProse(s, t, paths) {
+		if t.kind >= listKind && f.isProse(s, paths) {
 			continue
 		}
 		out = append(out, t)
@@ -87,10 +87,12 @@ func (f *Floor) valueReadings(n *node, paths [][]pathStep) []*node {
 	return out
 }
 
-// isProse reports whether a text that YAML would read as a map is a sentence such
-// as "writeRoots: see the manual", written to a place where sentences go.
-func (f *Floor) isProse(s string, t *node, paths [][]pathStep) bool {
-	if strings.ContainsAny(s, "\n{}[]&*|>\"'") || len(t.ents) != 1 {
+// isProse reports whether a text that YAML would read as a map is prose, such as
+// "writeRoots: see the manual" or a prompt of several lines, written to a place
+// where prose goes: outside of what leads to protected fields, and not in the form
+// of JSON.
+func (f *Floor) isProse(s string, paths [][]pathStep) bool {
+	if s[0] == '{' || s[0] == '[' {
 		return false
 	}
 	for _, steps := range paths {
@@ -100,7 +102,7 @@ func (f *Floor) isProse(s string, t *node, paths [][]pathStep) bool {
 			}
 		}
 	}
-	return strings.Contains(strings.TrimSpace(t.ents[0].val.scalar), " ")
+	return true
 }
 
 // write judges values written to places of a document.
@@ -303,7 +305,7 @@ func (f *Floor) locate(from []*part, steps []pathStep) []*part {
 	at := from
 	for _, s := range steps {
 		if s.descend {
-			at = allParts(at)
+			at = allParts(at) // the elements of lists among them
 		}
 		var next []*part
 		for _, p := range at {
@@ -317,7 +319,7 @@ func (f *Floor) locate(from []*part, steps []pathStep) []*part {
 				for _, segments := range segmentations(key) {
 					to := []*part{p}
 					for _, segment := range segments {
-						to = f.childrenNamed(to, segment)
+						to = f.childrenNamed(to, segment, s.descend)
 					}
 					next = append(next, to...)
 				}
@@ -334,7 +336,9 @@ func (f *Floor) locate(from []*part, steps []pathStep) []*part {
 	return out
 }
 
-func (f *Floor) childrenNamed(from []*part, segment string) []*part {
+// childrenNamed returns the children that a segment may stand for. A name may also
+// pick elements of a list, but not where it is looked for at any depth.
+func (f *Floor) childrenNamed(from []*part, segment string, descend bool) []*part {
 	var out []*part
 	for _, p := range from {
 		for _, e := range p.ents {
@@ -344,7 +348,7 @@ func (f *Floor) childrenNamed(from []*part, segment string) []*part {
 		}
 		index, err := strconv.Atoi(segment)
 		for _, e := range p.items {
-			if err != nil || index < 0 || index == e.index {
+			if err != nil && (!descend || isIndex(segment)) || err == nil && (index < 0 || index == e.index) {
 				if segment != "-" && segment != "+" {
 					out = append(out, e.p)
 				}

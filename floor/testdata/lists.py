@@ -405,6 +405,58 @@ merge("equal keys", '{"limits": {}, "limits": {"x": 1}, "server": {"port": 1, "h
 merge("onMutate", {"tools": {"untrusted": {"onMutate": "allow"}}})
 merge("prototype", {"__proto__": {"untrusted": {"onMutate": "allow"}}})
 
+def both(name, p, v):
+    path(name, p, v)
+    path(name + ", in the document", p, v, Y)
+for n, p in [("optional chaining", "server?.host"), ("assertion", "server!.host"), ("arrow", "server->host"), ("two colons", "server::host"), ("unquoted brackets", "server[host]"),
+             ("backquotes", "server.`host`"), ("tab", "server.\thost"), ("line end", "server.host\r\n"), ("no-break space", "server.\u00a0host"), ("ligature", "server.ho\ufb06"),
+             ("circled letter", "server.\u24d7ost"), ("superscript", "server.\u02b0ost"), ("Armenian", "server.\u0570ost"), ("escaped twice", "server%252Fhost"),
+             ("wildcard then name", "$.*['host']"), ("escaped first key", "\\u0073erver.host"), ("mixed case", "sErVeR.hOsT"), ("plus position", "tools.policy.deny[+]"), ("last position", "tools.policy.deny[-1]")]:
+    both(n, p, "x")
+both("the root set to null", "$", None)
+both("tools set to null", "tools", None)
+both("dotted key in tools", "tools", {"untrusted.onMutate": "allow"})
+both("slash key in tools", "tools", {"policy/deny": []})
+both("upper-case variable as a key", "tools.policy", {"$DENY": []})
+both("key rule null in lists", "a", {"b": [[[{"c": {"WriteRoots": None}}]]]})
+for f in ["yaml", "json", "toml", "jsonc", "patch", "merge-patch"]:
+    put(f + ": a path and a value", f, BEFORE.get(f, JS), {"path": "server.host", "value": "x"})
+    put(f + ": a path and a block", f, BEFORE.get(f, JS), {"path": "tools.policy", "value": {"allow": []}})
+for n, after, before in [
+    ("merge key dropped", "b: &b {host: x}\nserver:\n  port: 1\n", "b: &b {host: x}\nserver:\n  <<: *b\n  port: 1\n"),
+    ("source of a merge changed", "b: &b {host: y}\nserver: {<<: *b}\n", "b: &b {host: x}\nserver: {<<: *b}\n"),
+    ("first of two equal keys taken away", "server:\n  host: b\n", "server:\n  host: a\n  host: b\n"),
+    ("last of two equal keys taken away", "server:\n  host: a\n", "server:\n  host: a\n  host: b\n"),
+    ("equal keys in another order", "server:\n  host: b\n  host: a\n", "server:\n  host: a\n  host: b\n"),
+    ("documents in another order", "server: {host: b}\n---\nserver: {host: a}\n", "server: {host: a}\n---\nserver: {host: b}\n"),
+    ("last document taken away", "server: {host: a}\n", "server: {host: a}\n---\nserver: {host: b}\n"),
+    ("first document taken away", "server: {host: b}\n", "server: {host: a}\n---\nserver: {host: b}\n"),
+    ("empty document in front", "---\nnull\n---\n" + Y, Y),
+    ("octal", "server: {host: 010}\n", "server: {host: 8}\n"),
+    ("sexagesimal", "server: {host: 1:30}\n", "server: {host: 90}\n"),
+    ("yes for true", "server: {host: yes}\n", "server: {host: true}\n"),
+    ("text for a number", "server: {host: '12e03'}\n", "server: {host: 12e03}\n"),
+    ("null removed", "server: {}\n", "server: {host: null}\n")]:
+    put("yaml: " + n, "yaml", before, after)
+doc("binary value", "yaml", "127.0.0.1 ", "!!binary MTI3LjAuMC4x ")
+doc("set of denials", "yaml", 'deny:\n      - "exec(rm *)"\n      - "exec(curl *)"', 'deny: !!set {"exec(rm *)", "exec(curl *)"}')
+doc("value that goes on to a comment sign", "yaml", "127.0.0.1   #", "127.0.0.1#")
+doc("literal with its line end", "yaml", "127.0.0.1   # loopback only", "|\n    127.0.0.1")
+doc("empty item that takes in the next key for some", "yaml", 'allow: ["exec(git *)"]\n', "allow:\n    -\n")
+doc("tag without a space for some", "yaml", "backend: plain", "backend:!x 'plain'")
+for t in ["null", "[]", "true", "~", "---\n", "{}\n---\n" + Y]:
+    put("yaml: the whole as %r" % t[:9], "yaml", Y, t)
+doc("key in another case", "toml", "host =", "Host =")
+doc("type of a value", "toml", 'host = "127.0.0.1"', 'host = ["127.0.0.1"]')
+doc("key rule behind dots", "toml", "[limits]", "[limits]\nx.writeRoots = []")
+patch("insert, then remove the shifted channel", [{"op": "add", "path": "/channels/0", "value": {"id": "z"}}, {"op": "remove", "path": "/channels/1"}])
+patch("copy a block with a limit away", [{"op": "copy", "from": "/tools/providers/system", "path": "/x"}])
+patch("out and back", [{"op": "move", "from": "/tools", "path": "/t"}, {"op": "move", "from": "/t", "path": "/tools"}])
+patch("staged block", [{"op": "add", "path": "/x", "value": {"allow": []}}, {"op": "copy", "from": "/x", "path": "/tools/policy"}])
+patch("staged value", [{"op": "add", "path": "/x", "value": "allow"}, {"op": "move", "from": "/x", "path": "/tools/untrusted/onMutate"}])
+patch("doubled slash", [{"op": "replace", "path": "//server/host", "value": "x"}])
+patch("denial appended", [{"op": "add", "path": "/tools/policy/deny/-", "value": "x"}])
+
 put("format: unknown", "ini", None, "[server]\nhost=x\n")
 put("format: empty", "", None, "x")
 bypass, lines = lines, []
@@ -523,6 +575,48 @@ merge("delete elsewhere", {"notes": None})
 merge("empty", {})
 merge("a provider removed", {"tools": {"providers": {"web": None}}})
 merge("onMutate confirm", {"tools": {"untrusted": {"onMutate": "confirm"}}})
+
+for n, p, v in [("prose", "notes", "writeRoots: fixed"), ("prose of several lines", "model.prompt", "Facts:\nallowFrom: set by the owner\n"), ("prose with a list", "model.prompt", "Rules:\n- never touch writeRoots\n"),
+                ("a schema", "$schema", "https://example.com/s.json"), ("a name that is a slash path elsewhere", 'files["server/host"]', 1), ("another word of onMutate", "tools.untrusted.onMutate", "ask"),
+                ("confirm in capitals", "tools.untrusted.onMutate", "CONFIRM"), ("any depth elsewhere", "$..temperature", 1), ("another alphabet", "\u043d\u0430\u0441\u0442\u0440\u043e\u0439\u043a\u0438.\u0445\u043e\u0441\u0442", 1),
+                ("names the other way round", "host.server", "x"), ("a template in notes", "notes", "{{x}} ${Y}"), ("an empty map elsewhere", "limits", {}), ("a price in a block", "server.banner", "costs $5"),
+                ("wildcard elsewhere", "limits[*]", 1), ("Windows path", "paths.C:\\work", "x"), ("onRead allow", "tools.untrusted.onRead", "allow")]:
+    path(n, p, v)
+    path(n + ", in the document", p, v, Y)
+for f in ["yaml", "json", "toml", "jsonc", "patch", "merge-patch"]:
+    put(f + ": a path and a value", f, BEFORE.get(f, JS), {"path": "limits.maxSteps", "value": 3})
+for f in ["yaml", "json", "toml", "jsonc"]:
+    put(f + ": lines of Windows and a byte order mark", f, BEFORE[f], "\ufeff" + BEFORE[f].replace("\n", "\r\n"))
+for n, after, before in [
+    ("merge key kept", "b: &b {host: x}\nserver:\n  <<: *b\n  port: 2\n", "b: &b {host: x}\nserver:\n  <<: *b\n  port: 1\n"),
+    ("merge key written out", "server:\n  host: x\n  port: 1\n", "b: &b {host: x}\nserver:\n  <<: *b\n  port: 1\n"),
+    ("equal keys kept", "server:\n  host: a\n  host: b\n  port: 2\n", "server:\n  host: a\n  host: b\n  port: 1\n"),
+    ("one of several documents", "a: 2\n---\nserver: {host: x}\n", "a: 1\n---\nserver: {host: x}\n"),
+    ("yes kept", "server: {host: yes, port: 2}\n", "server: {host: yes, port: 1}\n"),
+    ("spelling of null", "server: {host: ~}\n", "server:\n  host:\n"),
+    ("base of a number elsewhere", "a: 0x10\nserver: {host: 0x10}\n", "a: 16\nserver: {host: 0x10}\n"),
+    ("version directive", "%YAML 1.2\n---\n" + Y, Y),
+    ("carriage returns alone", Y.replace("\n", "\r"), Y)]:
+    put("yaml: " + n, "yaml", before, after)
+doc("folded value", "yaml", "127.0.0.1   # loopback only", ">-\n    127.0.0.1")
+doc("explicit key", "yaml", "  host: 127.0.0.1   # loopback only", "  ? host\n  : 127.0.0.1")
+doc("alias for the same value", "yaml", 'deny:\n      - "exec(rm *)"\n      - "exec(curl *)"', "deny: *d")
+lines[-1]["change"] = 'd: &d ["exec(rm *)", "exec(curl *)"]\n' + lines[-1]["change"]
+doc("odd plain keys", "yaml", "notes: none", "on: 1\nyes: 2\n1:30: x\n0x1F: y\nnull: z")
+doc("set and binary elsewhere", "yaml", "notes: none", "notes: [!!set {a, b}, !!binary aGVsbG8=]")
+doc("text with fields in it", "yaml", "notes: none", "notes: |\n  server:\n    host: 0.0.0.0\n  writeRoots: [/]")
+doc("text of several lines", "toml", 'host = "127.0.0.1"', 'host = """127.0.0.1"""')
+doc("escapes", "toml", '"127.0.0.1"', '"\\u0031\\u00327.0.0.1"')
+doc("text with fields in it", "toml", 'notes = "none"', 'notes = """\n[server]\nhost = "x"\n"""')
+tree("schema", lambda b: b.update({"$schema": "https://example.com/s.json"}))
+tree("channels the other way round", lambda b: b["channels"].reverse())
+tree("channels the other way round, one changed", lambda b: (b["channels"].reverse(), b["channels"][2].update(mode="x")) and None)
+patch("tests of limits", [{"op": "test", "path": "/server/host", "value": "x"}, {"op": "test", "path": "/channels/0/allowFrom", "value": []}])
+patch("value of a key rule to another name", [{"op": "copy", "from": "/tools/providers/system/writeRoots", "path": "/notes"}])
+patch("channel without limits to the front", [{"op": "move", "from": "/channels/2", "path": "/channels/0"}])
+patch("channel in the middle", [{"op": "add", "path": "/channels/1", "value": {"id": "z", "type": "q"}}])
+patch("notes into a block", [{"op": "move", "from": "/notes", "path": "/server/banner"}])
+merge("empty blocks", {"tools": {"policy": {}, "untrusted": {}}, "server": {}})
 
 for name, out in [("bypass", bypass), ("harmless", lines)]:
     ids = [l["id"] for l in out]
