@@ -11,7 +11,7 @@ import (
 func tenKB(f Format) (before, after []byte) {
 	var b strings.Builder
 	switch f {
-	case JSON:
+	case JSON, JSONC:
 		b.WriteString(`{"server": {"enabled": false, "host": "127.0.0.1", "port": 7420}, "tools": {"policy": {"deny": ["exec(rm *)"]}, "untrusted": {"onMutate": "refuse"}}, "limits": {"maxSteps": 10}, "channels": [{"id": "tg", "allowFrom": ["@owner"]}], "schedules": [`)
 		for i := range 80 {
 			if i > 0 {
@@ -24,6 +24,11 @@ func tenKB(f Format) (before, after []byte) {
 		b.WriteString("server: {enabled: false, host: 127.0.0.1, port: 7420}\ntools:\n  policy:\n    deny: ['exec(rm *)']\n  untrusted: {onMutate: refuse}\nlimits: {maxSteps: 10}\nchannels:\n  - id: tg\n    allowFrom: ['@owner']\nschedules:\n")
 		for i := range 88 {
 			fmt.Fprintf(&b, "  - id: job-%02d\n    at: '09:%02d'\n    prompt: Look at the queue number %d and tell me about it\n    tools: [exec, web_fetch]\n", i, i%60, i)
+		}
+	case TOML:
+		b.WriteString("[server]\nenabled = false\nhost = \"127.0.0.1\"\nport = 7420\n[tools.policy]\ndeny = [\"exec(rm *)\"]\n[tools.untrusted]\nonMutate = \"refuse\"\n[limits]\nmaxSteps = 10\n[[channels]]\nid = \"tg\"\nallowFrom = [\"@owner\"]\n")
+		for i := range 76 {
+			fmt.Fprintf(&b, "[[schedules]]\nid = \"job-%02d\"\nat = \"09:%02d\"\nprompt = \"Look at the queue number %d and tell me about it\"\ntools = [\"exec\", \"web_fetch\"]\n", i, i%60, i)
 		}
 	}
 	before = []byte(b.String())
@@ -51,7 +56,7 @@ func benchmarkCheck(b *testing.B, c func(i int) Change) {
 // BenchmarkCheckPath is a write to one field of a 10 KB document that was seen
 // before, as a tool that sets single fields makes it.
 func BenchmarkCheckPath(b *testing.B) {
-	for _, f := range []Format{JSON, YAML} {
+	for _, f := range []Format{JSON, JSONC, YAML, TOML} {
 		before, _ := tenKB(f)
 		b.Run(string(f), func(b *testing.B) {
 			c := Write("limits.maxSteps", 60)
@@ -64,7 +69,7 @@ func BenchmarkCheckPath(b *testing.B) {
 // BenchmarkCheckDocument is a whole new document of 10 KB in which one field
 // changed, another value each time, against a present one that was seen before.
 func BenchmarkCheckDocument(b *testing.B) {
-	for _, f := range []Format{JSON, YAML} {
+	for _, f := range []Format{JSON, JSONC, YAML, TOML} {
 		before, after := tenKB(f)
 		b.Run(string(f), func(b *testing.B) {
 			b.SetBytes(int64(len(after)))
@@ -81,7 +86,7 @@ func BenchmarkCheckDocument(b *testing.B) {
 // BenchmarkCheckRewritten is a whole new document of 10 KB that differs from its
 // start to its end, so that all of it is parsed.
 func BenchmarkCheckRewritten(b *testing.B) {
-	for _, f := range []Format{JSON, YAML} {
+	for _, f := range []Format{JSON, JSONC, YAML, TOML} {
 		before, after := tenKB(f)
 		b.Run(string(f), func(b *testing.B) {
 			b.SetBytes(int64(len(after)))
