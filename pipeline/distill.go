@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/dreamguard/dreamguard/embed"
+	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/embed/distill"
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/embed/tokenize"
@@ -68,14 +69,28 @@ func Distill(ctx context.Context, o DistillOptions) (*static.Table, *distill.Res
 		return nil, nil, err
 	}
 	if source.Name == "" {
-		source.Name = teacher.ID().Name
+		dir, err := filepath.Abs(o.Teacher.From)
+		if err != nil {
+			return nil, nil, err
+		}
+		source.Name = filepath.Base(dir)
 	}
 	return distillFrom(ctx, teacher, teacher.Tokenizer(), teacher.Options().MaxTokens, source, o)
 }
 
-// openTeacher opens a sentence encoder as its folder describes it.
+// openTeacher opens a sentence encoder as its folder describes it, under the name
+// that its vectors are kept under: a folder can be renamed, and the digest covers
+// what is in it.
 func openTeacher(o TeacherOptions) (*transformer.Encoder, error) {
-	return transformer.Open(o.From, transformer.Options{Backend: o.Backend})
+	opts := transformer.Options{Backend: o.Backend}
+	if o.Cache != "" {
+		id, err := cache.Identity(o.Cache)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		opts.Name = id.Name // "" for none: that of the folder
+	}
+	return transformer.Open(o.From, opts)
 }
 
 // distillFrom distils a teacher with the given tokenizer and window, its length

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,20 @@ func TestEncoderDistill(t *testing.T) {
 	}
 	if again, err := os.ReadFile(out); err != nil || !bytes.Equal(first, again) {
 		t.Errorf("the same command, other bytes (%v)", err)
+	}
+
+	// The teacher's folder has another name: its vectors are still those in the cache.
+	renamed := filepath.Join(t.TempDir(), "renamed")
+	if err := os.CopyFS(renamed, os.DirFS(tinyBERT)); err != nil {
+		t.Fatal(err)
+	}
+	moved := slices.Clone(distilled)
+	moved[slices.Index(moved, tinyBERT)] = renamed
+	if r := run(t, moved...); r.code != exitDone {
+		t.Errorf("a renamed teacher: %+v", r)
+	}
+	if again, err := os.ReadFile(out); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("a renamed teacher, other bytes (%v)", err)
 	}
 
 	r = run(t, "inspect", out, "--json")
