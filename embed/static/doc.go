@@ -1,6 +1,6 @@
 // Package static is the default text encoder: a table with one vector per word
 // piece, distilled from a sentence encoder, and nothing else. It needs no
-// matrix product, no C and no network, and takes some tens of microseconds for
+// matrix product, no C and no network, and takes some ten microseconds for
 // a text of 500 characters.
 //
 //	enc, err := static.Open(shipped.FS) // or os.DirFS(dir) with an encoder.safetensors in it
