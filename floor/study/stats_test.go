@@ -20,7 +20,7 @@ func TestAgainstSciPy(t *testing.T) {
 	if err := json.Unmarshal(text, &want); err != nil {
 		t.Fatal(err)
 	}
-	if len(want.Wilson) < 50 || len(want.Fisher) < 50 {
+	if len(want.Wilson) < 700 || len(want.Fisher) < 1800 {
 		t.Fatalf("%d and %d reference values", len(want.Wilson), len(want.Fisher))
 	}
 	for _, w := range want.Wilson {
