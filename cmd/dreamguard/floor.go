@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,9 +112,18 @@ func (c *changeOptions) change(a *app, cmd *cobra.Command, o *floorOptions, file
 		}
 	}
 	if kinds != 1 {
-		return out, usagef("%s: give one change: a FILE, --path, --patch or --merge-patch", cmd.Name())
+		whole := "a FILE"
+		if cmd.Name() == "apply" {
+			whole = "--document"
+		}
+		return out, usagef("%s: give one change: %s, --path, --patch or --merge-patch", cmd.Name(), whole)
 	}
 	var err error
+	if o.format != "" {
+		if _, err := o.documentFormat(""); err != nil {
+			return out, err
+		}
+	}
 	if c.before != "" {
 		if out.Before, err = a.readFile(c.before); err != nil {
 			return out, err
@@ -222,7 +232,7 @@ held (exit code 4).`,
 			case batch != "" && (len(files) > 0 || call != "" || cmd.Flags().Changed("path") || c.patch != "" || c.mergePatch != ""):
 				return usagef("check: --batch goes alone")
 			case batch != "":
-				return a.floorBatch(f, batch, o.asJSON)
+				return a.floorBatch(cmd.Context(), f, batch, o.asJSON)
 			case call != "":
 				return a.floorCall(f, call, sealed, o.asJSON)
 			}
@@ -241,7 +251,32 @@ held (exit code 4).`,
 	return cmd
 }
 
-func (a *app) floorBatch(f *floor.Floor, name string, asJSON bool) error {
+// stoppable ends a read that waits, such as one of a terminal, with its context.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	buf := make([]byte, len(p)) // the read may end after the caller has gone
+	done := make(chan result, 1)
+	go func() {
+		n, err := s.r.Read(buf)
+		done <- result{n, err}
+	}()
+	select {
+	case r := <-done:
+		return copy(p, buf[:r.n]), r.err
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+func (a *app) floorBatch(ctx context.Context, f *floor.Floor, name string, asJSON bool) error {
 	in := a.stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -255,7 +290,7 @@ func (a *app) floorBatch(f *floor.Floor, name string, asJSON bool) error {
 	if !asJSON {
 		out = io.Discard
 	}
-	n, err := f.Batch(in, out)
+	n, err := f.Batch(stoppable{ctx, in}, out)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -75,7 +75,11 @@ key of it (--key-file), where the agent cannot write or read.`,
 			if o.asJSON {
 				return a.printJSON(s)
 			}
-			return a.printf("sealed %d protected fields of %s: %s\n", len(s.Fields), files[0], s.Digest)
+			fields := "fields"
+			if len(s.Fields) == 1 {
+				fields = "field"
+			}
+			return a.printf("sealed %d protected %s of %s: %s\n", len(s.Fields), fields, files[0], s.Digest)
 		},
 	}
 	o.register(cmd)

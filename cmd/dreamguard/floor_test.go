@@ -64,6 +64,8 @@ func TestFloorCheck(t *testing.T) {
 		{"check --path x", exitUsage, "wants one of --value"},
 		{"check --path x --value nojson", exitUsage, "is not JSON"},
 		{"check --path x --value 1 DIR/open.yaml", exitUsage, "give one change"},
+		{"check --path x --value 1 --format ini", exitUsage, "want yaml, json, jsonc or toml"},
+		{"apply DIR/agent.yaml", exitUsage, "--document"},
 		{"check DIR/none.yaml", exitFailure, "no such file"},
 		{"check DIR/batch.jsonl", exitUsage, "says no format"},
 		{"diff DIR/agent.yaml DIR/open.yaml", exitBlock, "server.host cannot be changed"},
