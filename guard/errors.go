@@ -8,6 +8,9 @@ import "errors"
 var (
 	// ErrNotCalibrated: the artifact has no thresholds, and ScoresOnly was not given.
 	ErrNotCalibrated = errors.New("guard: artifact is not calibrated")
+	// ErrCalibration: what was given to WithCalibration is not a calibration of the
+	// artifact's model. The errors of artifact.ParseCalibration are wrapped as well.
+	ErrCalibration = errors.New("guard: calibration")
 	// ErrEncoderRequired: the artifact's encoder is not built in, and WithEncoder was not given.
 	ErrEncoderRequired = errors.New("guard: artifact needs its encoder")
 	// ErrEncoder: the encoder is not the one trained with, or it failed.

@@ -58,7 +58,8 @@ func WithEncoder(e embed.Encoder) Option { return func(o *options) { o.encoder =
 func WithEncoderFS(fsys fs.FS) Option { return func(o *options) { o.tables = fsys } }
 
 // WithCalibration uses the given calibration.json instead of the artifact's own,
-// for example that of one deployment. It must belong to the model.
+// for example that of one deployment. It must belong to the model: any other is
+// refused with [ErrCalibration].
 func WithCalibration(b []byte) Option { return func(o *options) { o.calibration = b } }
 
 // WithLayers adds deterministic rule sets that judge beside the model. The
@@ -132,7 +133,7 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 	if m.opts.calibration != nil {
 		var err error
 		if c, err = artifact.ParseCalibration(m.opts.calibration, a.Digest); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrCalibration, err)
 		}
 	}
 	if c != nil {

@@ -367,6 +367,7 @@ func TestOpenRefuses(t *testing.T) {
 			other := testFiles(t, tiny, func(m *artifact.Manifest) { m.Seed++ }, none)
 			return OpenFS(uncalibrated, WithCalibration(other[artifact.CalibrationFile].Data))
 		}, artifact.ErrCalibrationModel},
+		{"no calibration", func() (*Model, error) { return OpenFS(uncalibrated, WithCalibration([]byte("{}"))) }, ErrCalibration},
 		{"absent", func() (*Model, error) { return Open(t.TempDir()) }, artifact.ErrMissing},
 	}
 	for _, tt := range tests {

@@ -35,7 +35,7 @@ func TestJudgeUsesLevelsOfGroups(t *testing.T) {
 	if err := rec.WriteFile(calibration); err != nil {
 		t.Fatal(err)
 	}
-	m, _, done, err := openArtifact(t.Context(), smallArtifact, calibration, EncoderSource{}, "", nil)
+	m, _, done, err := openArtifact(t.Context(), smallArtifact, calibration, EncoderSource{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,15 +17,10 @@ import (
 // configuration in the artifact's manifest, so that nothing it was trained on is
 // tested on. The sets are made in a temporary run folder under o.Out.
 func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir string, final bool, looks string) (eval.Report, error) {
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return eval.Report{}, err
-	}
-	dir, err := os.MkdirTemp(o.Out, "sets-")
-	if err != nil {
-		return eval.Report{}, err
-	}
-	defer os.RemoveAll(dir)
-	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, filepath.Join(dir, "embed"), o.Progress)
+	sets, vectors := scratch{parent: o.Out, pattern: "sets-"}, scratch{parent: o.Out, pattern: "vectors-"}
+	defer sets.remove()
+	defer vectors.remove()
+	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, &vectors, o.Progress)
 	if err != nil {
 		return eval.Report{}, err
 	}
@@ -42,6 +36,10 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 	}
 	if cfg.Data.Protocol != protocol {
 		return eval.Report{}, fmt.Errorf("%s was trained under protocol %s: its test sets under %s could overlap with its training runs", o.Artifact, cfg.Data.Protocol, protocol)
+	}
+	dir, err := sets.make()
+	if err != nil {
+		return eval.Report{}, err
 	}
 	run, err := Open(dir, cfg, Options{DataDir: dataDir, Progress: o.Progress, Version: o.Version})
 	if err != nil {

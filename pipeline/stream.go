@@ -33,14 +33,11 @@ type traceSource struct {
 
 // open opens the model. done must be called when it is not used any more.
 func (s *traceSource) open(ctx context.Context, opts ...guard.Option) (m *guard.Model, ahead *ahead, done func(), err error) {
-	vectors, err := os.MkdirTemp("", "dreamguard-vectors-")
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	m, ahead, closeModel, err := openArtifact(ctx, s.Artifact, s.Calibration, s.Encoder, vectors, s.Progress, opts...)
+	vectors := scratch{parent: os.TempDir(), pattern: "dreamguard-vectors-"}
+	m, ahead, closeModel, err := openArtifact(ctx, s.Artifact, s.Calibration, s.Encoder, &vectors, s.Progress, opts...)
 	done = func() {
 		closeModel()
-		os.RemoveAll(vectors) // a folder of the system's for what is temporary
+		vectors.remove()
 	}
 	if err != nil {
 		done()

@@ -32,19 +32,16 @@ type TraceOptions struct {
 // EvaluateTraces measures an artifact on the user's own labelled trajectories:
 // one set per file, named after it.
 func EvaluateTraces(ctx context.Context, o TraceOptions) (eval.Report, error) {
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return eval.Report{}, err
-	}
-	vectors, err := os.MkdirTemp(o.Out, "vectors-")
-	if err != nil {
-		return eval.Report{}, err
-	}
-	defer os.RemoveAll(vectors)
-	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, vectors, o.Progress)
+	vectors := scratch{parent: o.Out, pattern: "vectors-"}
+	defer vectors.remove()
+	m, ahead, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, &vectors, o.Progress)
 	if err != nil {
 		return eval.Report{}, err
 	}
 	defer done()
+	if err := os.MkdirAll(o.Out, 0o777); err != nil { // rather than after the work
+		return eval.Report{}, err
+	}
 	report := eval.Report{Protocol: "traces", Seed: o.Seed, Tool: o.Version}
 	describe(&report, m)
 	labelled := 0
@@ -96,10 +93,10 @@ func leaking(ts []*data.Trajectory) int {
 }
 
 // openArtifact opens an artifact with its encoder, and with another calibration
-// where one is named. The vectors of a slow encoder are kept in folder; without a
-// folder each is computed when it is needed. done must be called when the model is
-// not used any more.
-func openArtifact(ctx context.Context, path, calibration string, src EncoderSource, folder string, report *progress.Reporter, opts ...guard.Option) (m *guard.Model, ahead *ahead, done func(), err error) {
+// where one is named. The vectors of a slow encoder are kept in folder, which is
+// made once all else is known to be sound; without a folder each is computed when
+// it is needed. done must be called when the model is not used any more.
+func openArtifact(ctx context.Context, path, calibration string, src EncoderSource, folder *scratch, report *progress.Reporter, opts ...guard.Option) (m *guard.Model, ahead *ahead, done func(), err error) {
 	done = func() {}
 	enc, err := artifactEncoder(ctx, path, src)
 	if err != nil {
@@ -112,18 +109,51 @@ func openArtifact(ctx context.Context, path, calibration string, src EncoderSour
 		}
 		opts = append(opts, guard.WithCalibration(b))
 	}
+	if enc != nil {
+		opts = append(opts, guard.WithEncoder(enc))
+	}
+	m, err = guard.Open(path, opts...)
 	switch {
-	case enc != nil && folder != "":
-		m, ahead, done, err = openWith(path, folder, enc, report, opts...)
-	case enc != nil:
-		m, err = guard.Open(path, append(opts, guard.WithEncoder(enc))...)
-	default:
-		m, err = guard.Open(path, opts...)
+	case errors.Is(err, guard.ErrCalibration):
+		return nil, nil, done, fmt.Errorf("%s: %w", calibration, err)
+	case err != nil:
+		return nil, nil, done, err
+	case enc == nil || folder == nil || !slow(enc.ID().Kind):
+		return m, nil, done, nil
 	}
-	if err != nil && calibration != "" {
-		err = fmt.Errorf("%s: %w", calibration, err)
+	dir, err := folder.make()
+	if err != nil {
+		return nil, nil, done, err
 	}
-	return m, ahead, done, err
+	return openWith(path, dir, enc, report, opts...)
+}
+
+// scratch is a temporary folder that is made when it is first needed.
+type scratch struct {
+	parent  string // made as well
+	pattern string // of os.MkdirTemp
+	dir     string // "" until it is made
+}
+
+func (s *scratch) make() (string, error) {
+	if s.dir != "" {
+		return s.dir, nil
+	}
+	if err := os.MkdirAll(s.parent, 0o777); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(s.parent, s.pattern)
+	if err == nil {
+		s.dir = dir
+	}
+	return dir, err
+}
+
+// remove leaves nothing of the folder; what cannot be removed can only take space.
+func (s *scratch) remove() {
+	if s.dir != "" {
+		os.RemoveAll(s.dir)
+	}
 }
 
 // importFile reads a file of any import format. The texts stay as the guard would
@@ -160,7 +190,7 @@ type Judgement struct {
 // levels of the run's group where the calibration has groups. The result of the
 // last one, if the file has it, plays no part.
 func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
-	m, _, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, "", nil)
+	m, _, done, err := openArtifact(ctx, o.Artifact, o.Calibration, o.Encoder, nil, nil)
 	if err != nil {
 		return nil, err
 	}
