@@ -17,7 +17,8 @@ import (
 // Calibrate tunes the fusion on the tuning set, sets the thresholds on the
 // conformal set, both scored by the runtime on the exported weights, and writes
 // the artifact's calibration.json. With too few safe runs for the promise the
-// error is a *calib.TooFewError.
+// error is a *calib.TooFewError, with no level below the top of the scale that
+// keeps it a *calib.NoLevelError.
 func (r *Run) Calibrate(ctx context.Context) error {
 	if err := r.needs("export"); err != nil {
 		return err
@@ -66,17 +67,6 @@ func (r *Run) Calibrate(ctx context.Context) error {
 	})
 }
 
-// NoLevelError says that no level below the top of the scale keeps the promise.
-type NoLevelError struct {
-	Runs  int // scored safe runs
-	AtTop int // of these, runs whose risk is 1: saturated, or a call that is held whatever its score (over-long arguments)
-	Alpha float64
-}
-
-func (e *NoLevelError) Error() string {
-	return fmt.Sprintf("no threshold keeps the promise of %v: %d of %d safe runs reach the top of the scale; look for calls with over-long arguments in them, train longer, or raise calibrate.alpha", e.Alpha, e.AtTop, e.Runs)
-}
-
 // Promise states what the run's calibration sets and promises, a line each.
 func (r *Run) Promise() ([]string, error) {
 	a, err := artifact.Open(r.ArtifactDir())
@@ -119,7 +109,8 @@ func calibration(modelDigest string, fusion calib.Fusion, traces []eval.Trace, a
 	// A level that is off still leaves the calls that are held without a score,
 	// so nothing could be promised.
 	if t.Silent() || t.Hold.IsOff() && forced > 0 {
-		return nil, &NoLevelError{Runs: t.N, AtTop: forced, Alpha: alpha}
+		return nil, fmt.Errorf("%w: look for calls with over-long arguments in them, train longer, or raise calibrate.alpha",
+			&calib.NoLevelError{Bound: calib.BoundFalseAlarm, Runs: t.N, AtTop: forced, Alpha: alpha})
 	}
 	live := make([]float64, len(scored))
 	for i := range scored {

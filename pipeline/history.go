@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
@@ -226,20 +226,5 @@ func modelDigest(dir string) (string, error) {
 
 // readBounded reads a file that is at most as large as a calibration may be.
 func readBounded(path string) ([]byte, error) {
-	return readAtMost(path, artifact.MaxCalibration, artifact.ErrTooLarge)
-}
-
-// readAtMost reads a file of at most limit bytes. The error about a larger one
-// wraps tooLarge.
-func readAtMost(path string, limit int, tooLarge error) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err == nil && len(b) > limit {
-		err = fmt.Errorf("%s: %w: more than %d bytes", path, tooLarge, limit)
-	}
-	return b, err
+	return boundedfile.Read(path, artifact.MaxCalibration)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 )
 
 // maxLabels bounds a file of labels in bytes.
@@ -26,9 +27,9 @@ type runLabel struct {
 
 // readLabels reads a file of labels: see parseLabels.
 func readLabels(path string) (map[string]runLabel, error) {
-	b, err := readAtMost(path, maxLabels, ErrLabels)
+	b, err := boundedfile.Read(path, maxLabels)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrLabels, err)
 	}
 	labels, err := parseLabels(b)
 	if err != nil {

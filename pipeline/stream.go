@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/data/formats"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
 
@@ -129,21 +128,5 @@ func callFeatures(ctx context.Context, m *guard.Model, ts []*data.Trajectory) ([
 	return out, errors.Join(errs...)
 }
 
-// excerpt is the beginning of a text on one line, in memory of its own, without
-// characters that would steer a terminal or turn a line around.
-func excerpt(s string, n int) string {
-	if len(s) > 8*n { // no need to look at all of a long text
-		s = strings.ToValidUTF8(s[:8*n], "")
-	}
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || unicode.IsSpace(r) {
-			return r
-		}
-		return -1
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return strings.Clone(s)
-}
+// excerpt is the beginning of a text, for a reader.
+func excerpt(s string, n int) string { return oneline.Of(s, n) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
 )
@@ -64,7 +65,7 @@ func (a *app) calibrationLogCommand() *cobra.Command {
 					mark = "in force"
 				}
 				if r.Certificate == nil {
-					t.row(strconv.Itoa(r.Number), mark, "unusable: "+oneLine(r.Problem, 100))
+					t.row(strconv.Itoa(r.Number), mark, "unusable: "+oneline.Of(r.Problem, 100))
 					continue
 				}
 				promise := fmt.Sprintf("at most %.4g %%", 100*r.Certificate.Alpha)
@@ -75,7 +76,7 @@ func (a *app) calibrationLogCommand() *cobra.Command {
 					promise += fmt.Sprintf(" with %.4g %% confidence", 100*r.Certificate.Confidence)
 				}
 				hold, block := r.Thresholds.Levels()
-				t.row(strconv.Itoa(r.Number), mark, fmt.Sprintf("%.12s", r.Digest), oneLine(r.Certificate.Created, 20), calib.FormatLevel(hold), calib.FormatLevel(block), promise, strconv.Itoa(r.Certificate.N))
+				t.row(strconv.Itoa(r.Number), mark, fmt.Sprintf("%.12s", r.Digest), oneline.Of(r.Certificate.Created, 20), calib.FormatLevel(hold), calib.FormatLevel(block), promise, strconv.Itoa(r.Certificate.N))
 			}
 			return t.flush()
 		},
@@ -119,7 +120,7 @@ second revert undoes the first.`,
 			if asJSON {
 				return a.printJSON(calibrationRow{e, &e.Calibration.Thresholds, &e.Calibration.Certificate})
 			}
-			return a.printf("calibration %.12s of %s is in force again\n", e.Digest, oneLine(e.Calibration.Certificate.Created, 20))
+			return a.printf("calibration %.12s of %s is in force again\n", e.Digest, oneline.Of(e.Calibration.Certificate.Created, 20))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "artifact", "", "artifact folder")

@@ -37,7 +37,7 @@ embed --run without --shard finds nothing left to compute and finishes the stage
 	runFlag(cmd, &dir)
 	f.StringVar(&o.Out, "out", "", "folder of the cache to fill from files")
 	f.StringVar(&shardText, "shard", "", "embed the I-th of N parts only, as I/N")
-	f.StringSliceVar(&o.Vectors, "from", nil, "cache folder whose vectors are taken over first; may be repeated")
+	f.StringArrayVar(&o.Vectors, "from", nil, "cache folder whose vectors are taken over first; may be repeated")
 	backendFlag(cmd, backendUsage)
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {

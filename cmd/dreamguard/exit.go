@@ -57,8 +57,7 @@ func codeOf(err error) exitCode {
 		usage   *usageError
 		config  *configs.Error
 		tooFew  *calib.TooFewError
-		noLevel *pipeline.NoLevelError
-		noRoom  *calib.NoLevelError
+		noLevel *calib.NoLevelError
 		none    *calib.InfeasibleError
 		verdict decided
 	)
@@ -67,7 +66,7 @@ func codeOf(err error) exitCode {
 		return exitDone
 	case errors.As(err, &verdict):
 		return verdict.code()
-	case errors.As(err, &tooFew), errors.As(err, &noLevel), errors.As(err, &noRoom), errors.As(err, &none),
+	case errors.As(err, &tooFew), errors.As(err, &noLevel), errors.As(err, &none),
 		errors.Is(err, calib.ErrTrained), errors.Is(err, calib.ErrTuning), errors.Is(err, errWithdrawn):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, &config),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/dreamguard/dreamguard/verdict"
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ strictest verdict on any action up to it. --json prints one object per verdict, 
 					for k, r := range v.Reasons {
 						reasons[k] = string(r)
 					}
-					line := fmt.Sprintf("%4d  %-28s %7.4f %7.4f  %-5s  %s", step, oneLine(tool, 28), v.Hazard, v.Risk, v.Decision, strings.Join(reasons, ", "))
+					line := fmt.Sprintf("%4d  %-28s %7.4f %7.4f  %-5s  %s", step, oneline.Of(tool, 28), v.Hazard, v.Risk, v.Decision, strings.Join(reasons, ", "))
 					fmt.Fprintln(w, strings.TrimRight(line, " "))
 				}
 				if w.err != nil {

@@ -44,7 +44,6 @@ func TestExitCodes(t *testing.T) {
 		{usagef("x"), exitUsage},
 		{fmt.Errorf("--set: %w", &configs.Error{Reason: "x"}), exitUsage},
 		{errors.Join(&configs.Error{Reason: "x"}, &configs.Error{Reason: "y"}), exitUsage},
-		{fmt.Errorf("calibrate: %w", &pipeline.NoLevelError{}), exitRefused},
 		{fmt.Errorf("calibrate: %w", &calib.TooFewError{N: 3, Need: 19}), exitRefused},
 		{fmt.Errorf("recalibrate: %w", &calib.NoLevelError{}), exitRefused},
 		{fmt.Errorf("recalibrate: %w", &calib.InfeasibleError{}), exitRefused},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/internal/progress"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
@@ -101,7 +102,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
-	f.StringSliceVar(&o.Files, "traces", nil, "recorded runs in any import format; more files may follow")
+	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
 	f.StringVar(&o.Format, "format", "", "import format of the traces; detected if left out")
 	f.StringVar(&o.Labels, "labels", "", "labels by run id, JSON lines or CSV, instead of those in the traces")
 	f.Var(&falseAlarm, "false-alarm", "safe runs that are held or blocked, at most")
@@ -174,24 +175,24 @@ func (a *app) showRecalibration(rec *pipeline.Recalibration, written string, dec
 			if s.Outlier {
 				mark = "!"
 			}
-			p("%s risk %.4f  z %6.1f  %s  %s\n    %s %s\n", mark, s.Risk, s.Z, oneLine(s.ID, 60), oneLine(s.Task, 80), oneLine(s.Tool, 40), oneLine(s.Call, 100))
+			p("%s risk %.4f  z %6.1f  %s  %s\n    %s %s\n", mark, s.Risk, s.Z, oneline.Of(s.ID, 60), oneline.Of(s.Task, 80), oneline.Of(s.Tool, 40), oneline.Of(s.Call, 100))
 		}
 	}
 	p("\nThresholds\n")
 	for _, l := range rec.Levels {
-		p("  %s\n", oneLine(l.String(), 300))
+		p("  %s\n", oneline.Of(l.String(), 300))
 	}
 	for _, g := range rec.Groups {
 		if g.Backoff {
-			p("  %s: %d runs are too few for levels of their own: it takes those above, and their promise only\n", oneLine(strings.Join(g.Path, ", "), 80), g.Runs)
+			p("  %s: %d runs are too few for levels of their own: it takes those above, and their promise only\n", oneline.Of(strings.Join(g.Path, ", "), 80), g.Runs)
 		}
 	}
 	p("\nWhat is promised\n")
 	for _, g := range rec.Guarantees {
-		p("  %s\n", oneLine(g, 1000))
+		p("  %s\n", oneline.Of(g, 1000))
 	}
 	for _, n := range rec.Notes {
-		p("  Note: %s\n", oneLine(n, 500))
+		p("  Note: %s\n", oneline.Of(n, 500))
 	}
 	b, c := rec.Stopped.Before, rec.Stopped.After
 	p("\nOn these traces\n  stopped: %d -> %d runs (safe %d -> %d, unsafe %d -> %d, unlabelled %d -> %d); %d newly, %d no longer\n",
@@ -207,7 +208,7 @@ func (a *app) showRecalibration(rec *pipeline.Recalibration, written string, dec
 				state = "as before"
 			}
 			p("  %s at step %d (%s, risk %.4f, hazard %.4f; %s)  %s\n    %s\n    %s %s\n", r.Decision, r.Step, r.Label, r.Risk, r.Hazard, state,
-				oneLine(r.ID, 80), oneLine(r.Task, 120), oneLine(r.Tool, 40), oneLine(r.Call, 120))
+				oneline.Of(r.ID, 80), oneline.Of(r.Task, 120), oneline.Of(r.Tool, 40), oneline.Of(r.Call, 120))
 		}
 		if n := all - len(list); n > 0 {
 			p("  and %d more\n", n)

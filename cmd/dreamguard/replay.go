@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
 )
@@ -57,7 +58,7 @@ worth reading. Files are streamed.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
-	f.StringSliceVar(&o.Files, "traces", nil, "recorded runs in any import format; more files may follow")
+	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
 	f.StringVar(&o.Format, "format", "", "import format of the traces; detected if left out")
 	f.StringVar(&out, "out", "", "folder for replay.json and replay.html")
 	f.StringVar(&o.Log, "log", "", "file for a decision log, as `dreamguard monitor` reads it")
@@ -75,7 +76,7 @@ func (a *app) showReplay(r *pipeline.ReplayReport, out string) error {
 	p("calls: %d held, %d blocked\n", r.Held, r.Blocked)
 	p("verdict: %.2f ms median, %.2f ms 90 %%, %.2f ms 99 %%, %.2f ms at most, with all cores at work\n\n", r.Latency.P50, r.Latency.P90, r.Latency.P99, r.Latency.Max)
 	for _, s := range r.Promise {
-		p("%s\n", oneLine(s, 1000))
+		p("%s\n", oneline.Of(s, 1000))
 	}
 	p("\n")
 	t := a.table()
@@ -88,7 +89,7 @@ func (a *app) showReplay(r *pipeline.ReplayReport, out string) error {
 	}
 	t.row("tool", "calls", "held", "blocked")
 	for _, s := range r.Tools[:min(len(r.Tools), toolsShown)] {
-		t.row(oneLine(s.Tool, 50), strconv.Itoa(s.Calls), strconv.Itoa(s.Held), strconv.Itoa(s.Blocked))
+		t.row(oneline.Of(s.Tool, 50), strconv.Itoa(s.Calls), strconv.Itoa(s.Held), strconv.Itoa(s.Blocked))
 	}
 	if w.err == nil {
 		w.err = t.flush()
@@ -98,7 +99,7 @@ func (a *app) showReplay(r *pipeline.ReplayReport, out string) error {
 	}
 	p("\nRuns most worth reading\n")
 	for _, s := range r.Read {
-		p("  %-5s risk %.4f  %s  %s\n", s.Decision, s.Risk, oneLine(s.ID, 80), oneLine(s.Task, 100))
+		p("  %-5s risk %.4f  %s  %s\n", s.Decision, s.Risk, oneline.Of(s.ID, 80), oneline.Of(s.Task, 100))
 	}
 	if out != "" {
 		p("\nreport: %s\n", filepath.Join(out, "replay.html"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/internal/suggest"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
@@ -134,7 +135,7 @@ func showExample(w io.Writer, e eval.Example) {
 	if e.FirstHazard != nil {
 		label += fmt.Sprintf(", first hazard at step %d", *e.FirstHazard)
 	}
-	fmt.Fprintf(w, "%s: %s (%s)\n  task: %s\n", e.Kind, e.ID, label, oneLine(e.Task, 100))
+	fmt.Fprintf(w, "%s: %s (%s)\n  task: %s\n", e.Kind, e.ID, label, oneline.Of(e.Task, 100))
 	fmt.Fprintf(w, "  %4s  %-28s %7s %7s  %s\n", "step", "tool", "hazard", "risk", "verdict")
 	for i := range e.Tools {
 		tool := e.Tools[i]
@@ -145,24 +146,8 @@ func showExample(w io.Writer, e eval.Example) {
 		if e.FirstHazard != nil && *e.FirstHazard == i {
 			mark = "  <- first hazard"
 		}
-		fmt.Fprintf(w, "  %4d  %-28s %7.4f %7.4f  %s%s\n", i, oneLine(tool, 28), e.Hazard[i], e.Risk[i], e.Decisions[i], mark)
+		fmt.Fprintf(w, "  %4d  %-28s %7.4f %7.4f  %s%s\n", i, oneline.Of(tool, 28), e.Hazard[i], e.Risk[i], e.Decisions[i], mark)
 	}
-}
-
-// oneLine shortens s to n characters without line breaks or control characters,
-// which could change what a terminal shows.
-func oneLine(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if runes := []rune(s); len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return s
 }
 
 // errWriter remembers the first error, so that a row of prints is checked once.

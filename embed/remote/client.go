@@ -20,6 +20,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"golang.org/x/time/rate"
+
+	"github.com/dreamguard/dreamguard/internal/oneline"
 )
 
 // Pauses between tries.
@@ -333,16 +335,7 @@ func errorBody(raw []byte) (kind, message string) {
 	if message == "" {
 		message = string(bytes.TrimSpace(raw[:min(len(raw), 1000)]))
 	}
-	return kind, oneLine(message, 200)
-}
-
-// oneLine shortens a server's text and leaves out what could change a terminal.
-func oneLine(s string, n int) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool { return r <= ' ' || r >= 0x7f && r < 0xa0 }), " ")
-	if runes := []rune(s); len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return s
+	return kind, oneline.Of(message, 200)
 }
 
 // retryAfter reads the pause that a server asks for: RFC 9110, section 10.2.3,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/embed/tokenize"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -67,7 +67,7 @@ func (e *Encoder) transformer(dir string) error {
 		ModelType  string `json:"model_type"`
 		HiddenSize int    `json:"hidden_size"`
 	}
-	raw, err := readAtMost(filepath.Join(dir, "config.json"), 1<<20)
+	raw, err := boundedfile.Read(filepath.Join(dir, "config.json"), 1<<20)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (e *Encoder) transformer(dir string) error {
 		return fmt.Errorf("config.json: %w", err)
 	}
 	e.Model, e.Width = c.ModelType, c.HiddenSize
-	if raw, err = readAtMost(filepath.Join(dir, "tokenizer.json"), 64<<20); err != nil {
+	if raw, err = boundedfile.Read(filepath.Join(dir, "tokenizer.json"), 64<<20); err != nil {
 		return err
 	}
 	if _, err := tokenize.Parse(raw); err != nil {
@@ -101,18 +101,4 @@ func (e *Encoder) transformer(dir string) error {
 		e.Bytes += info.Size()
 	}
 	return nil
-}
-
-// readAtMost reads a file that should have no more than limit bytes.
-func readAtMost(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", filepath.Base(path), limit)
-	}
-	return b, err
 }
