@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/features"
@@ -39,9 +40,10 @@ type Input struct {
 
 // Write writes an uncalibrated artifact to dir and returns the model digest. An
 // artifact that is there already is replaced as a whole, its calibration
-// included, which would not fit any more. A folder with other files is left
-// alone: the error is then [ErrOccupied]. Other errors are those of
-// guard/artifact, and of the file system.
+// included, which would not fit any more; the folder of the calibrations before
+// that one is carried over. A folder with other files is left alone: the error is
+// then [ErrOccupied]. Other errors are those of guard/artifact, and of the file
+// system.
 func Write(dir string, in Input) (digest string, err error) {
 	files, digest, err := in.files()
 	if err != nil {
@@ -176,6 +178,11 @@ func replace(dir string, files map[string][]byte) (err error) {
 			return err
 		}
 	}
+	if occupied {
+		if err := copyHistory(dir, temp); err != nil {
+			return err
+		}
+	}
 	if _, err := artifact.Open(temp); err != nil {
 		return fmt.Errorf("the written artifact does not load: %w", err)
 	}
@@ -188,6 +195,35 @@ func replace(dir string, files map[string][]byte) (err error) {
 		return err
 	}
 	return atomicfile.SyncDir(parent)
+}
+
+// copyHistory carries the kept calibrations over from one artifact to another.
+// Whether one of them fits the model is checked when it is put in force.
+func copyHistory(from, to string) error {
+	from, to = filepath.Join(from, artifact.HistoryFolder), filepath.Join(to, artifact.HistoryFolder)
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o777); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") { // a lock, or what a kill left
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.WriteFile(filepath.Join(to, e.Name()), b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ours reports whether dir is there. It is an error if dir holds anything that

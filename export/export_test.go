@@ -268,6 +268,31 @@ func TestWriteSparesOtherFiles(t *testing.T) {
 	}
 }
 
+// The calibrations before the one that goes with the old model stay.
+func TestWriteCarriesHistoryOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "artifact")
+	if _, err := export.Write(dir, input(1)); err != nil {
+		t.Fatal(err)
+	}
+	history := filepath.Join(dir, artifact.HistoryFolder)
+	if err := os.Mkdir(history, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"0001.json": "first", "0002.json": "second", ".lock": ""} {
+		if err := os.WriteFile(filepath.Join(history, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := range uint64(2) {
+		if _, err := export.Write(dir, input(2+seed)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"0001.json": "first", "0002.json": "second"}, folder(t, history)); diff != "" {
+			t.Errorf("history:\n%s", diff)
+		}
+	}
+}
+
 func TestWriteCard(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "artifact")
 	if _, err := export.Write(dir, input(1)); err != nil {

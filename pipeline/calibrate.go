@@ -16,7 +16,8 @@ import (
 
 // Calibrate tunes the fusion on the tuning set, sets the thresholds on the
 // conformal set, both scored by the runtime on the exported weights, and writes
-// the artifact's calibration.json. With too few safe runs for the promise the
+// the artifact's calibration.json. One that the run did not make is kept in the
+// history of the artifact first. With too few safe runs for the promise the
 // error is a *calib.TooFewError, with no level below the top of the scale that
 // keeps it a *calib.NoLevelError.
 func (r *Run) Calibrate(ctx context.Context) error {
@@ -26,7 +27,9 @@ func (r *Run) Calibrate(ctx context.Context) error {
 	cfg := r.Config
 	return r.stage(ctx, "calibrate", r.inputs("calibrate"), func(ctx context.Context, rec *StageRecord) ([]string, error) {
 		// A calibration that may not fit the scores any more must not stay.
-		if err := removeIfThere(r.path("artifact", artifact.CalibrationFile)); err != nil {
+		if err := r.replacingCalibration(func() error {
+			return removeIfThere(r.path("artifact", artifact.CalibrationFile))
+		}); err != nil {
 			return nil, err
 		}
 		m, ahead, done, err := r.openModel(ctx, guard.ScoresOnly())
@@ -61,6 +64,9 @@ func (r *Run) Calibrate(ctx context.Context) error {
 		c.Certificate.Created = r.now().UTC().Format(time.DateOnly)
 		rec.Counts["tuning"], rec.Counts["conformal"] = len(runs), c.Certificate.N
 		if err := export.WriteCalibration(r.ArtifactDir(), *c); err != nil {
+			return nil, err
+		}
+		if err := dropTwin(r.ArtifactDir()); err != nil {
 			return nil, err
 		}
 		return []string{filepath.Join("artifact", artifact.CalibrationFile)}, nil

@@ -49,7 +49,7 @@ func (r *Run) Export(ctx context.Context) error {
 		}
 		out = append(out, filepath.Join("artifact", artifact.TrainedFile))
 		m := w.Model
-		if _, err := export.Write(r.path("artifact"), export.Input{
+		in := export.Input{
 			Weights:    w.Tensors(),
 			Dims:       artifact.Dims{D: w.Dims.D, F: w.Dims.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden},
 			UniformMix: m.UniformMix,
@@ -62,10 +62,11 @@ func (r *Run) Export(ctx context.Context) error {
 			Data:       fingerprints,
 			Config:     r.Config.Portable(),
 			Tool:       r.opts.Version,
-		}); err != nil {
-			return nil, err
 		}
-		return out, nil
+		return out, r.replacingCalibration(func() error {
+			_, err := export.Write(r.path("artifact"), in)
+			return err
+		})
 	})
 }
 

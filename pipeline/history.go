@@ -154,6 +154,59 @@ func replaceCalibration(dir string, b []byte) error {
 	return atomicfile.WriteFile(path, b)
 }
 
+// replacingCalibration calls do, which takes the calibration of the run's artifact
+// out of force. One that the run has no record of, such as that of a
+// recalibration, is kept in the history first: nothing could make it again.
+func (r *Run) replacingCalibration(do func() error) error {
+	dir := r.ArtifactDir()
+	path := filepath.Join(dir, artifact.CalibrationFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return do() // without a lock, whose folder might have no artifact around it
+	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := readBounded(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, boundedfile.ErrTooLarge): // nothing, or no calibration
+	case err != nil:
+		return err
+	case artifact.Sum(b) != r.outputsOf("calibrate")[filepath.Join("artifact", artifact.CalibrationFile)]:
+		if err := keep(dir, b); err != nil {
+			return err
+		}
+	}
+	return do()
+}
+
+// dropTwin removes the last kept calibration if it is the one in force: a kill
+// before the record of the stage was written makes it be kept and made again.
+func dropTwin(dir string) error {
+	numbers, err := keptNumbers(dir)
+	if err != nil || len(numbers) == 0 {
+		return err
+	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if numbers, err = keptNumbers(dir); err != nil || len(numbers) == 0 {
+		return err
+	}
+	now, err := readBounded(filepath.Join(dir, artifact.CalibrationFile))
+	if err != nil {
+		return err
+	}
+	last := keptPath(dir, numbers[len(numbers)-1])
+	if b, err := readBounded(last); err != nil || string(b) != string(now) { // whatever it is, it is no twin
+		return nil
+	}
+	return os.Remove(last)
+}
+
 func keep(dir string, b []byte) error {
 	numbers, err := keptNumbers(dir)
 	if err != nil {
@@ -203,6 +256,11 @@ func lockHistory(dir string) (unlock func(), err error) {
 	if _, err := modelDigest(dir); err != nil { // make no folder where no artifact is
 		return nil, err
 	}
+	return lockFolder(dir)
+}
+
+// lockFolder is lockHistory for a folder that is known to be that of an artifact.
+func lockFolder(dir string) (unlock func(), err error) {
 	folder := filepath.Join(dir, artifact.HistoryFolder)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, err
