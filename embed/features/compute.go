@@ -138,10 +138,17 @@ func (t *Tracker) tool(f *[count]float64, name string) {
 			class = v
 		}
 	}
-	if class != verbNone {
-		f[isRead+int(class-verbRead)] = 1
-		f[isEffect] = bit(class != verbRead)
+	var verbs verbSet
+	verbs.add(class)
+	if class == verbExec {
+		if of := t.commandVerbs(); of != 0 {
+			verbs, class = of, of.strongest()
+		}
 	}
+	for c := verbRead; c < verbCount; c++ {
+		f[isRead+int(c-verbRead)] = bit(verbs.has(c))
+	}
+	f[isEffect] = bit(class > verbRead)
 
 	if class != verbNone {
 		f[verbInTask] = bit(t.taskVerbs.has(class))
@@ -199,6 +206,16 @@ func (t *Tracker) tool(f *[count]float64, name string) {
 			f[toolLikeDirective] = max(f[toolLikeDirective], like/descriptionTotal)
 		}
 	}
+}
+
+// commandVerbs returns what the programs in the command of the call do.
+func (t *Tracker) commandVerbs() (set verbSet) {
+	for _, l := range t.scratch.leaves {
+		if len(t.scratch.leaves) == 1 || commandKeys[strings.ToLower(l.key)] {
+			set |= commandVerbs(l.text)
+		}
+	}
+	return set
 }
 
 // match compares the call with each directive seen.
@@ -270,8 +287,9 @@ func overlap(a, b float64) float64 {
 func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	var all, contacts [4]float64 // task, result, directive, nowhere
 	var total, receivers, tainted float64
+	var domains, domainsTask, domainsSeen, unsourced float64
 	named := false
-	place := func(key string, p int, contact bool) {
+	place := func(key string, p int, contact, asked bool) {
 		all[p]++
 		total++
 		if isContactKey(key) {
@@ -286,11 +304,24 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 		if contact {
 			contacts[p]++
 			receivers++
+			switch {
+			case p == 1 && asked:
+				f[contactSource]++
+			case p != 0:
+				unsourced++
+			}
 		}
 	}
 	for _, l := range t.scratch.leaves {
 		found := false
 		t.valuesOf(l.text, func(kind valueKind, v token) {
+			if kind == valueDomain {
+				at := t.values[v]
+				domains++
+				domainsTask += bit(at&inTask != 0)
+				domainsSeen += bit(at&inTask != 0 || at&inResult != 0 && at&inDirective == 0)
+				return
+			}
 			if kind == valueHost && len(l.text) > 0 && strings.ContainsRune(l.text, '/') {
 				// The URL that follows says more; a bare host is a value itself.
 				if strings.Contains(l.text, "://") && strings.Count(l.text, "/") > 2 {
@@ -299,13 +330,13 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 			}
 			found = true
 			p := t.placeOf(v)
-			place(l.key, p, kind == valueEmail)
+			place(l.key, p, kind == valueEmail, t.values[v]&inSource != 0)
 			if _, ok := t.taint[v]; ok && p != 0 {
 				tainted++
 			}
 		})
 		if text := strings.TrimSpace(l.text); !found && len(text) >= 4 && len(text) <= 120 {
-			place(l.key, t.placeOfText(text), false)
+			place(l.key, t.placeOfText(text), false, false)
 		}
 	}
 	f[valueCount], f[contactCount] = math.Log1p(total), math.Log1p(receivers)
@@ -328,7 +359,12 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	offTask := 1 - f[valueTask]
 	f[deleteOffScope] = f[isDelete] * offTask
 	f[authOffTask] = f[isAuth] * offTask
+	if domains > 0 {
+		f[domainTask], f[domainSeen] = domainsTask/domains, domainsSeen/domains
+	}
 	if receivers > 0 {
+		f[contactSource] /= receivers
+		f[strangerUnsourced] = f[isEffect] * unsourced / receivers
 		f[strangerEffect] = f[isEffect] * (1 - f[contactTask])
 		f[taintToStranger] = f[taintLeaves] * bit(f[contactTask] < 1)
 	}

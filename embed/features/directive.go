@@ -81,6 +81,9 @@ func isAbbreviation(s string) bool {
 func scoreSentence(s string) sentence {
 	out := sentence{text: s}
 	imperative, please := leading(s)
+	if !imperative {
+		imperative = leadingAfterColon(s)
+	}
 	if imperative {
 		out.score += scoreImperative
 	}
@@ -154,6 +157,25 @@ func leading(s string) (imperative, please bool) {
 		}
 	}
 	return imperative, please
+}
+
+// leadingAfterColon reports whether an imperative stands behind a colon that
+// ends a salutation or an announcement ("To whoever reads this: send ..."). A
+// label of one or two words ("Subject: Update of ...") announces nothing.
+func leadingAfterColon(s string) bool {
+	at := strings.Index(s, ": ")
+	if at < 0 {
+		return false
+	}
+	before := 0
+	for range words(s[:at]) {
+		before++
+	}
+	if before < 3 || before > 20 {
+		return false
+	}
+	imperative, _ := leading(s[at+2:])
+	return imperative
 }
 
 // baseForm reports whether w can be the base form of a verb: "sent" and

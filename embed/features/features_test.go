@@ -549,8 +549,8 @@ func TestPathScope(t *testing.T) {
 func TestVersion(t *testing.T) {
 	const (
 		version    = 2
-		definition = "9de2f9817d0828d43d0208f6e1d21676eee8f1c831e992a8392f66b18894c5d4"
-		layout     = "750b94ac2f22650ba8b777c294a43cae166ceffcc4bf63149c73f7378099eee5"
+		definition = "73c3d878403c1ff3d17d6686e34ddcdb7e728fe6b2bd762deafa5f286ef51519"
+		layout     = "b369ec5d5e8372cbd902e23e64d570a3c9b0922645b0dc1d3a1d2bd1f92464ce"
 	)
 	if got := Digest(); Version != version || got != definition {
 		t.Errorf("version %d, digest of the definitions %s: raise Version and pin both", Version, got)

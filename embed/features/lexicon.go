@@ -104,7 +104,8 @@ var overridePhrases = []string{
 	"do not tell", "don't tell", "do not mention", "don't mention", "without telling", "without informing", "without notifying",
 	"before you can solve", "important message from me", "do the following first", "system override", "developer mode",
 	"you are now", "from now on", "answer: task complete", "task complete.", "must refer to the previous workflow",
-	"end of the instruction", "previous instructions",
+	"end of the instruction", "previous instructions", "task has changed", "your new task", "no attention to any", "rule above", "rules above",
+	"instructions above", "testing the system", "do not ask me", "don't ask me", "do not ask the user",
 }
 
 // toolLimits restrict the reader to one tool: seen after a planted request.

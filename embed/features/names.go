@@ -128,6 +128,10 @@ const (
 	personalCarried
 	personalLeaves
 	personalStranger
+	contactSource
+	strangerUnsourced
+	domainTask
+	domainSeen
 	pathScope
 	deleteOutside
 	count
@@ -187,7 +191,7 @@ var definitions = [count]Definition{
 	contactAnyDirective:  {"contact_any_directive", 0, 1, "1 if any receiver stands in a directive and not in the task"},
 	contactAnyNowhere:    {"contact_any_nowhere", 0, 1, "1 if any receiver stands nowhere"},
 	contactCount:         {"contact_count", 0, big, "log1p of the number of receivers"},
-	isRead:               {"is_read", 0, 1, "1 if the tool's verb reads"},
+	isRead:               {"is_read", 0, 1, "1 if the tool's verb reads; a shell's verbs are those of the programs in its command, so that several of these may be 1"},
 	isSend:               {"is_send", 0, 1, "1 if it sends or publishes"},
 	isPay:                {"is_pay", 0, 1, "1 if it pays or orders"},
 	isWrite:              {"is_write", 0, 1, "1 if it writes"},
@@ -243,6 +247,10 @@ var definitions = [count]Definition{
 	personalCarried:      {"personal_carried", 0, 1, "1 if one of the first 64 paths in the arguments had such values written to it (256 such paths are remembered)"},
 	personalLeaves:       {"personal_leaves", 0, 1, "is_effect times: any of the three"},
 	personalStranger:     {"personal_stranger", 0, 1, "personal_leaves with a receiver that does not stand in the task; e-mail addresses count as receivers where no argument names one"},
+	contactSource:        {"contact_source", 0, 1, "share of the receivers that stand neither in the task nor in a directive but in plain text that the task asked for: the result of a call one of whose exact values, or half of whose arguments by weight, stands in the task"},
+	strangerUnsourced:    {"stranger_unsourced", 0, 1, "is_effect times the share of receivers that stand neither in the task nor in such text"},
+	domainTask:           {"domain_task", 0, 1, "share of the e-mail addresses in the arguments whose domain stands in the task"},
+	domainSeen:           {"domain_seen", 0, 1, "share of them whose domain stands in the task or in plain text of a result"},
 	pathScope:            {"path_scope", 0, 1, "share of the first 64 paths in the arguments that stand in the task, lie in a folder that does, or in the folder of a file that does, after . and .. are resolved"},
 	deleteOutside:        {"delete_outside", 0, 1, "is_delete times the share of paths outside every such folder"},
 	effectProduct:        {"effect_product", 0, 1, "is_effect times match_product"},

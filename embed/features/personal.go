@@ -104,27 +104,34 @@ func phones(s string, emit func(token)) {
 	}
 }
 
-// keyLike reports whether b, a lower-case id, is long and mixes letters and
-// digits several times, as keys, tokens and account numbers do and words with a
-// number do not. UUIDs, digests of 40 and 64 hexadecimal digits, and dates with
+// keyLike reports whether b, a lower-case id, is long and has a part that mixes
+// letters and digits several times, as keys and tokens do and words with a
+// number do not, or is little but digits, as account numbers are. UUIDs, digests of 40 and 64 hexadecimal digits, and dates with
 // a time name things rather than open them.
 func keyLike(b []byte) bool {
 	if len(b) < 16 || isDate(b) || isUUID(b) || (len(b) == 40 || len(b) == 64) && isHex(b) {
 		return false
 	}
-	turns, letters, digits := 0, 0, 0
+	letters, digits := 0, 0
+	run, turns, random := 0, 0, false // of the part between separators
 	for i, c := range b {
-		d := c >= '0' && c <= '9'
-		if d {
+		d := classes[c] == digit
+		switch {
+		case d:
 			digits++
-		} else if c >= 'a' && c <= 'z' {
+		case c >= 'a' && c <= 'z':
 			letters++
+		default:
+			run, turns = 0, 0
+			continue
 		}
-		if i > 0 && d != (b[i-1] >= '0' && b[i-1] <= '9') {
+		if run > 0 && d != (classes[b[i-1]] == digit) {
 			turns++
 		}
+		run++
+		random = random || run >= 12 && turns >= 3
 	}
-	return digits >= 4 && (turns >= 4 || letters <= 4)
+	return random || digits >= 8 && letters <= 4
 }
 
 func isHex(b []byte) bool {

@@ -28,7 +28,7 @@ func (t *Tracker) taintSecrets(raw, lower string) {
 		return
 	}
 	t.valuesOf(rest[at:], func(kind valueKind, v token) {
-		if kind != valueAmount {
+		if kind != valueAmount && kind != valueDomain {
 			t.addTaint(v)
 		}
 	})

@@ -48,7 +48,8 @@ const (
 	inResult
 	inDirective
 	inAction
-	inScope // a folder that the task names, or names a file of
+	inScope  // a folder that the task names, or names a file of
+	inSource // plain text that the task asked for
 )
 
 // directive is a request found in text that has no authority.
@@ -291,8 +292,12 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	// that name comes from.
 	t.scratch.tool.reset()
 	t.words(Normalize(c.Tool), func(tk token) { t.scratch.tool.add(tk, 0, 0) })
+	plain := inResult
+	if t.asked(c) {
+		plain |= inSource
+	}
 	for i := range ss {
-		o, p := fromResult, inResult
+		o, p := fromResult, plain
 		if t.scratch.spans[i] {
 			o, p = fromDirective, inResult|inDirective
 		}
@@ -303,7 +308,7 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 		})
 		t.valuesOf(ss[i].raw, func(kind valueKind, v token) {
 			t.addValue(v, p)
-			if sensitive {
+			if sensitive && kind != valueDomain {
 				t.addTaint(v)
 			}
 		})
@@ -322,6 +327,31 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	}
 	k.MaxScore = max(k.MaxScore, k.LastMax)
 	k.AnyOverride = k.AnyOverride || k.LastOverride
+}
+
+// asked reports whether the task names what c reads.
+func (t *Tracker) asked(c verdict.Call) bool {
+	if c.IsMessage() {
+		return false
+	}
+	var task, total float64
+	exact := false
+	t.scratch.leaves = leaves(t.scratch.leaves, Normalize(clip(c.Arguments, maxArgs)))
+	for _, l := range t.scratch.leaves {
+		// What the call itself brought into the run is of the task only if the
+		// task had it first.
+		t.words(l.text, func(tk token) {
+			w := t.vocab.weight(tk)
+			total += w
+			if t.originOf(tk) == fromTask {
+				task += w
+			}
+		})
+		t.valuesOf(l.text, func(kind valueKind, v token) {
+			exact = exact || kind != valueAmount && kind != valueDomain && t.values[v]&inTask != 0
+		})
+	}
+	return exact || total > 0 && task >= total/2
 }
 
 func (t *Tracker) known(tk token) bool {
@@ -378,7 +408,7 @@ func (t *Tracker) addValue(v token, p place) {
 	if !ok && len(t.values) >= maxValues {
 		n := min(len(t.plainVals), maxValues/8)
 		for _, x := range t.plainVals[:n] {
-			if t.values[x] == inResult {
+			if t.values[x]&^inSource == inResult {
 				delete(t.values, x)
 			}
 		}
@@ -387,7 +417,7 @@ func (t *Tracker) addValue(v token, p place) {
 			return
 		}
 	}
-	if !ok && p == inResult && len(t.plainVals) < maxValues {
+	if !ok && p&^inSource == inResult && len(t.plainVals) < maxValues {
 		t.plainVals = append(t.plainVals, v)
 	}
 	t.values[v] = old | p
@@ -398,7 +428,7 @@ func (t *Tracker) words(text string, emit func(token)) {
 	t.scratch.tok.emit = func(tk token, _ []byte) { emit(tk) }
 	t.scratch.tok.words(text)
 	values(text, &t.scratch.buf, func(kind valueKind, v []byte) {
-		if kind != valueURL { // its host and words are there already
+		if kind != valueURL && kind != valueDomain { // their words are there already
 			emit(valueToken(kind, v))
 		}
 	})

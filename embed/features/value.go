@@ -14,8 +14,9 @@ const (
 	valueHost            // host of a URL, or a bare host name, without www.
 	valueURL             // host with its path
 	valuePath
-	valueID     // 6 or more letters and digits with a digit among them
+	valueID     // an identifier, see isID
 	valueAmount // a number
+	valueDomain // @ and the domain of an e-mail address, which was emitted just before
 )
 
 // chunkEnds separates the chunks that may be an exact value.
@@ -83,6 +84,7 @@ func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 	if at := bytes.IndexByte(b, '@'); at > 0 && at < len(b)-1 && bytes.IndexByte(b[at:], '/') < 0 {
 		if bytes.IndexByte(b[at:], '.') > 0 {
 			emit(valueEmail, b)
+			emit(valueDomain, b[at:])
 		}
 		return
 	}
@@ -198,21 +200,25 @@ func amount(b []byte) ([]byte, bool) {
 	return b, len(b) > 0
 }
 
+// isID reports whether b is an identifier: 6 or more letters, digits and
+// separators with a digit among them, or 8 or more characters of any kind, with
+// a letter too, as passwords are.
 func isID(b []byte) bool {
 	if len(b) < 6 {
 		return false
 	}
-	digits := 0
+	digits, letters, odd := 0, 0, 0
 	for _, c := range b {
 		switch classes[c] {
 		case digit:
 			digits++
 		case lower, high:
+			letters++
 		default:
 			if c != '-' && c != '_' && c != '.' && c != ':' && c != '+' {
-				return false
+				odd++
 			}
 		}
 	}
-	return digits > 0
+	return digits > 0 && (odd == 0 || len(b) >= 8 && letters > 0 && odd < len(b)/2)
 }
