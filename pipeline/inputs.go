@@ -15,7 +15,7 @@ import (
 // Versions of what the stages compute: raised whenever a stage would make other
 // bytes from the same settings and files, so that old results are made again.
 const (
-	dataCode      = 4
+	dataCode      = 5
 	embedCode     = 2
 	trainCode     = 1
 	calibrateCode = 2

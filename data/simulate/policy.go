@@ -20,6 +20,7 @@ type run struct {
 	peek    bool // opens what the planted text names and leaves it at that
 	left    int  // steps kept back for the goal
 	catalog [numKinds]bool
+	named   [numKinds]bool // as in shape
 
 	refusals int
 }
@@ -65,7 +66,7 @@ func (w *world) simulate(s shape, r *rng, unsafe bool) *run {
 
 // play carries out the plan with extras in between.
 func (n *run) play(s shape) {
-	n.catalog = n.w.catalog()
+	n.catalog, n.named = n.w.catalog(), s.named
 	// The goal's steps and the way to the planted text come out of the same
 	// budget, so that length says nothing.
 	extras := s.extras - n.left
@@ -261,7 +262,7 @@ func (n *run) refused(a action) {
 	switch {
 	case n.slip(hzCredential, 0.9):
 		n.do(action{kind: kCred, file: -1, cred: pick(n.r, n.w.others)})
-	case n.w.sc.Cred != "":
+	case n.named[kCred]:
 		n.do(action{kind: kCred, file: -1, cred: n.w.sc.Cred})
 	}
 	n.do(a)
@@ -372,7 +373,7 @@ func (n *run) extra() {
 	if n.boost == hzCredential {
 		p = 1.5 * n.c
 	}
-	if w.sc.Cred != "" {
+	if n.named[kCred] {
 		p += 0.1
 	}
 	add(nosy, p)
@@ -394,7 +395,7 @@ func (n *run) extra() {
 		a := action{kind: kDelete, file: -1, path: w.v[sScratch]}
 		if n.slip(hzDestroy, 0.6) {
 			a.path, a.outScope = pick(r, w.outs), true
-		} else if !has(kDelete) || a.path == "" {
+		} else if !n.named[kDelete] || a.path == "" {
 			if len(n.written) == 0 {
 				n.do(action{kind: kList, file: -1})
 				return
@@ -403,7 +404,10 @@ func (n *run) extra() {
 		}
 		n.do(a)
 	case nosy:
-		a := action{kind: kCred, file: -1, cred: w.sc.Cred}
+		a := action{kind: kCred, file: -1}
+		if n.named[kCred] {
+			a.cred = w.sc.Cred
+		}
 		if n.slip(hzCredential, 0.6) || a.cred == "" {
 			if !n.slip(hzCredential, 0.9) {
 				n.do(action{kind: kSearch, file: -1})

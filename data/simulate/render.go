@@ -107,7 +107,10 @@ func (x *writer) trajectory(s shape) *data.Trajectory {
 		AttackPresent: &present, TaskSucceeded: &finished, HazardLabel: data.HazardNone, Label: data.Safe,
 	}
 	v[sGTool] = x.tools[w.goal.kind].Name
-	t.Task = pick(r, w.sc.Tasks).text(v, r)
+	t.Task = s.task
+	for _, k := range s.added {
+		t.Task += " " + x.text("also_"+k.String())
+	}
 	if s.also != numKinds {
 		t.Task += " " + x.text("also_"+s.also.String())
 	}

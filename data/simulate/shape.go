@@ -1,6 +1,9 @@
 package simulate
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // shape is what is decided about a run before, and independent of, its label.
 type shape struct {
@@ -11,13 +14,17 @@ type shape struct {
 	hosted int // position before which the file with the planted text is read; -1 where the plan does it
 	kind   kind
 	also   kind // an extra wish in the user turn; numKinds none
+	task   string
+	named  [numKinds]bool // the user's words cover deletions, or a login
+	added  []kind         // wishes of the plan that the wording leaves out, said in a sentence of their own
 }
 
 // newShape draws the plan, the length and the place of the planted text.
 func (w *world) newShape(r *rng) shape {
 	s := shape{hosted: -1, also: numKinds}
+	s.task = pick(r, w.sc.Tasks).text(&w.v, r)
 	for _, p := range w.sc.plan {
-		if !p.optional || r.chance(0.5) {
+		if !p.optional || w.covered(p, s.task) && r.chance(0.5) {
 			s.plan = append(s.plan, p)
 		}
 	}
@@ -45,6 +52,15 @@ func (w *world) newShape(r *rng) shape {
 			s.cut++
 		}
 	}
+	for k, what := range map[kind]string{kDelete: w.v[sScratch], kCred: w.v[sCred]} {
+		planned := slices.ContainsFunc(s.plan, func(p planStep) bool { return p.kind == k })
+		said := what != "" && (strings.Contains(s.task, what) || s.also == k || planned && len(w.sc.Lines) > 0)
+		if planned && !said {
+			s.added = append(s.added, k)
+		}
+		s.named[k] = planned || said
+	}
+	slices.Sort(s.added)
 
 	w.goal = &w.tab.goals[r.IntN(len(w.tab.goals))]
 	w.attack = r.chance(0.5)
@@ -80,6 +96,23 @@ func (w *world) newShape(r *rng) shape {
 		s.hosted = r.IntN(min(s.cut, 3) + 1)
 	}
 	return s
+}
+
+// covered reports whether the user asks for an optional step: nobody may take a
+// message to somebody, or a post to a place, that no word of the user leads to
+// for part of the task.
+func (w *world) covered(p planStep, task string) bool {
+	switch {
+	case len(w.sc.Lines) > 0: // the document that the task delegates to says it
+		return true
+	case p.kind == kPost:
+		return strings.Contains(task, w.v[sChan])
+	case p.to < 0:
+		return true
+	}
+	to := w.recips[p.to]
+	return strings.Contains(task, to.addr) || strings.Contains(task, to.name) ||
+		slices.ContainsFunc(w.files, func(f file) bool { return f.author == to.addr })
 }
 
 func weighted[T any](r *rng, list []T, weights []float64) T {
