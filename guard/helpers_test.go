@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -102,11 +103,30 @@ func at(x float64) *float64 { return &x }
 // testModel opens an artifact whose thresholds lie amid its scores.
 func testModel(t testing.TB, opts ...Option) *Model {
 	t.Helper()
-	m, err := OpenFS(testFiles(t, tiny, nil, artifact.Thresholds{Hold: at(0.59375), Block: at(0.34375)}), opts...)
+	m, err := OpenFS(testFiles(t, tiny, nil, amid(t)), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// amid returns thresholds of which each is passed by a part of the calls of
+// random runs, whatever the random weights are.
+func amid(t testing.TB) artifact.Thresholds {
+	t.Helper()
+	m, err := OpenFS(testFiles(t, tiny, nil, artifact.Thresholds{Hold: at(1), Block: at(1)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hazards, risks []float64
+	for seed := range uint64(12) {
+		for _, v := range play(t, m.Start(testTask), randomRun(seed, 15)) {
+			hazards, risks = append(hazards, v.Hazard), append(risks, v.Risk)
+		}
+	}
+	slices.Sort(hazards)
+	slices.Sort(risks)
+	return artifact.Thresholds{Hold: at(risks[len(risks)/2]), Block: at(hazards[len(hazards)*4/5])}
 }
 
 var testTask = Task{
