@@ -52,7 +52,7 @@ vectors() {
 		"$bin" embed -q --config "$config" "$@" --backend "$backend" --out "$out/minilm-vectors" "${files[@]}"
 		"$bin" embed -q --run "$dir" --backend "$backend" --from "$out/minilm-vectors"
 	else
-		"$bin" embed -q --run "$dir" --from "$first/embed"
+		"$bin" embed -q --run "$dir" --backend "$backend" --from "$first/embed" # simulated runs are of the seed
 	fi
 }
 
@@ -69,8 +69,8 @@ for encoder in "${encoders[@]}"; do
 	for seed in "${seeds[@]}"; do
 		dir=$out/$encoder-$seed
 		if [[ $encoder == minilm && ! -f $dir/eval/report.json ]]; then
-			"$bin" run -q --config "$config" --data "$data" --out "$dir" --until data --set "seed=$seed" "$@"
-			vectors "$dir" "$@"
+			"$bin" run -q --config "$config" --data "$data" --out "$dir" --until data --set "seed=$seed" "$@" >&2
+			vectors "$dir" "$@" >&2
 		fi
 		"$bin" run -q --config "$config" --data "$data" --out "$dir" --backend go --set "seed=$seed" "$@" >"$out/$encoder-$seed.log"
 		echo "$encoder, seed $seed: done" >&2
