@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,16 +16,18 @@ import (
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/lines"
 	"github.com/dreamguard/dreamguard/verdict"
 )
 
 // Bounds on what a monitor keeps in memory.
 const (
-	maxLogLine = 4 << 20 // bytes
-	maxOpen    = 1 << 16 // runs that have not ended: the oldest is taken for ended
-	maxEnded   = 1 << 20 // ended runs whose label may still come
-	saveEvery  = 1000    // ended runs between two writes of state and metrics
+	maxLogLine = 4 << 20  // bytes
+	maxOpen    = 1 << 16  // runs that have not ended: the oldest is taken for ended
+	maxEnded   = 1 << 20  // ended runs that are told from new ones, and whose label may still come
+	maxState   = 64 << 20 // bytes of a state file
+	saveEvery  = 1000     // ended runs between two writes of state and metrics
 )
 
 // ErrMonitor is wrapped by errors about what a monitor was given.
@@ -55,6 +58,8 @@ type MonitorReport struct {
 	Verdicts  int `json:"verdicts"`  // of this certificate, in this log
 	Other     int `json:"other"`     // verdicts under other calibrations, which count for nothing
 	Forgotten int `json:"forgotten"` // labels of runs that are not known, or not any more
+	Repeated  int `json:"repeated"`  // verdicts on runs that have ended: a log that is read again counts once
+	Open      int `json:"open"`      // runs that have not ended, and count once they do
 }
 
 // Monitor reads a decision log and holds the certificate of a calibration to it. It
@@ -137,12 +142,12 @@ type live struct {
 	monitor     *calib.Monitor
 
 	open  map[string]*liveRun
-	queue []string        // ids of open runs, and of some that have ended, oldest first
-	ended map[string]bool // ended runs: alerted
-	last  *guard.Verdict  // of runs without an id
+	queue []string // ids of open runs, and of some that have ended, oldest first
+	ended endedRuns
+	last  *guard.Verdict // of runs without an id
 
-	verdicts, other, forgotten int
-	otherDigest                string
+	verdicts, other, forgotten, repeated int
+	otherDigest                          string
 }
 
 type liveRun struct {
@@ -175,7 +180,7 @@ func newLive(o *MonitorOptions) (*live, error) {
 	case c.Certificate.Alpha == 0 || c.Certificate.NoGuarantee:
 		return nil, fmt.Errorf("%w: calibration %.12s promises nothing about safe runs, so there is nothing to hold it to", ErrMonitor, c.Digest)
 	}
-	m := &live{o: o, calibration: c, model: a.Digest, open: map[string]*liveRun{}, ended: map[string]bool{}}
+	m := &live{o: o, calibration: c, model: a.Digest, open: map[string]*liveRun{}, ended: newEndedRuns(maxEnded)}
 	if o.State != "" {
 		if err := m.load(); err != nil {
 			return nil, err
@@ -189,33 +194,54 @@ func newLive(o *MonitorOptions) (*live, error) {
 
 // monitorState is the form of the state file.
 type monitorState struct {
-	Calibration string         `json:"calibration"`
-	Monitor     *calib.Monitor `json:"monitor"`
+	Calibration string              `json:"calibration"`
+	Monitor     *calib.Monitor      `json:"monitor"`
+	Ended       endedRuns           `json:"ended"`
+	Open        map[string]*openRun `json:"open,omitempty"`
+}
+
+// openRun is the form of a run that has not ended.
+type openRun struct {
+	Risk    float64     `json:"risk"`
+	Judged  bool        `json:"judged,omitempty"`
+	Alerted bool        `json:"alerted,omitempty"`
+	Label   calib.Label `json:"label,omitempty"`
 }
 
 func (m *live) load() error {
-	b, err := readBounded(m.o.State)
+	b, err := boundedfile.Read(m.o.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var s monitorState
+	s := monitorState{Ended: newEndedRuns(maxEnded)}
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("%s: %w: %w", m.o.State, ErrMonitor, err)
 	}
 	if s.Calibration != m.calibration.Digest || s.Monitor == nil {
 		return fmt.Errorf("%s: %w: it is the state for calibration %.12s, this is %.12s: name another file", m.o.State, ErrMonitor, s.Calibration, m.calibration.Digest)
 	}
-	m.monitor = s.Monitor
+	m.monitor, m.ended = s.Monitor, s.Ended
+	for _, id := range slices.Sorted(maps.Keys(s.Open)) {
+		r := s.Open[id]
+		if r == nil || !(r.Risk >= 0 && r.Risk <= 1) || r.Label < calib.Unlabelled || r.Label > calib.Unsafe || len(m.open) >= maxOpen {
+			return fmt.Errorf("%s: %w: it has an open run that can be none: name another file", m.o.State, ErrMonitor)
+		}
+		*m.run(id) = liveRun{risk: r.Risk, judged: r.Judged, alerted: r.Alerted, label: r.Label}
+	}
 	return nil
 }
 
-// save writes state and metrics. Runs that are still open are not part of it.
+// save writes state and metrics.
 func (m *live) save() error {
 	if m.o.State != "" {
-		b, err := json.Marshal(monitorState{m.calibration.Digest, m.monitor})
+		open := map[string]*openRun{}
+		for id, r := range m.open {
+			open[id] = &openRun{r.risk, r.judged, r.alerted, r.label}
+		}
+		b, err := json.Marshal(monitorState{m.calibration.Digest, m.monitor, m.ended, open})
 		if err != nil {
 			return err
 		}
@@ -268,6 +294,10 @@ func (m *live) line(b []byte) error {
 			return nil
 		}
 		m.verdicts++
+		if l.Run != "" && m.ended.has(l.Run) {
+			m.repeated++
+			return m.late(l.Run, label)
+		}
 		if l.Run == "" && m.starts(&v) {
 			if err := m.end(""); err != nil {
 				return err
@@ -347,20 +377,28 @@ func (r *liveRun) take(v *guard.Verdict, message bool) error {
 	return nil
 }
 
-// label says what a run turned out to be, before its end or after.
+// late takes the label, if there is one, of a run that has ended.
+func (m *live) late(id string, l calib.Label) error {
+	if l != calib.Unlabelled {
+		m.label(id, l)
+	}
+	return nil
+}
+
+// label says what a run turned out to be, before its end or after. Only the first
+// label counts.
 func (m *live) label(id string, l calib.Label) {
 	if r := m.open[id]; r != nil {
 		r.label = l
 		return
 	}
-	alerted, ok := m.ended[id]
+	alerted, first := m.ended.label(id)
 	switch {
-	case !ok:
+	case !m.ended.has(id):
 		m.forgotten++
-	case l == calib.Safe:
+	case first && l == calib.Safe:
 		m.monitor.Label(alerted)
 	}
-	delete(m.ended, id) // one label a run
 }
 
 // end observes a run. One without a judged call has no score.
@@ -376,17 +414,21 @@ func (m *live) end(id string) error {
 	if _, err := m.monitor.Observe(r.risk); err != nil {
 		return err
 	}
-	switch {
-	case r.label == calib.Safe:
+	if r.label == calib.Safe {
 		m.monitor.Label(r.alerted)
-	case r.label == calib.Unlabelled && id != "" && len(m.ended) < maxEnded:
-		m.ended[id] = r.alerted
+	}
+	if id != "" {
+		m.ended.add(id, r.alerted, r.label != calib.Unlabelled)
 	}
 	return nil
 }
 
-// endAll ends what is open when the log ends.
+// endAll ends what is open when the log ends. With a state runs stay open: the
+// next log goes on with them.
 func (m *live) endAll() error {
+	if m.o.State != "" {
+		return m.end("") // nothing can be told to belong to it
+	}
 	for _, id := range m.queue {
 		if err := m.end(id); err != nil {
 			return err
@@ -399,7 +441,7 @@ func (m *live) report() *MonitorReport {
 	s := m.monitor.Status()
 	r := &MonitorReport{
 		Model: m.model, Calibration: m.calibration.Digest, Level: m.monitor.Watch().Level, Reference: m.calibration.Reference.N(),
-		Withdrawn: s.Cause != calib.Stands, Status: s, Verdicts: m.verdicts, Other: m.other, Forgotten: m.forgotten,
+		Withdrawn: s.Cause != calib.Stands, Status: s, Verdicts: m.verdicts, Other: m.other, Forgotten: m.forgotten, Repeated: m.repeated, Open: len(m.open),
 	}
 	level := strconv.FormatFloat(100*r.Level, 'g', 4, 64)
 	switch s.Cause {

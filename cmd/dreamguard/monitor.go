@@ -91,6 +91,12 @@ func (a *app) showMonitor(r *pipeline.MonitorReport) error {
 	if r.Other > 0 {
 		fmt.Fprintf(w, "%d verdicts are of other calibrations and count for nothing\n", r.Other)
 	}
+	if r.Repeated > 0 {
+		fmt.Fprintf(w, "%d verdicts are on runs that have ended, and were left out: the log was read before, or an id was used twice\n", r.Repeated)
+	}
+	if r.Open > 0 {
+		fmt.Fprintf(w, "%d runs have not ended and count once they do\n", r.Open)
+	}
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "%d labels are of runs that are not known, or not any more\n", r.Forgotten)
 	}

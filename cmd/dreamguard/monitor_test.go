@@ -40,10 +40,15 @@ func TestMonitor(t *testing.T) {
 	if r := run(t, "replay", "-q", "--artifact", dir, "--traces", simulated(t, "--runs", "200", "--seed", "6", "--unsafe-share", "-1"), "--log", log); r.code != exitDone {
 		t.Fatal(r.stderr)
 	}
-	for i := range 2 {
+	other := filepath.Join(tmp, "other.jsonl")
+	if err := os.WriteFile(other, bytes.ReplaceAll(read(t, log), []byte(`{"run":"`), []byte(`{"run":"other `)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// A log that is read again counts once: 200, 200, 400.
+	for i, log := range []string{log, log, other} {
 		r := run(t, "monitor", "--artifact", dir, "--state", state, "--json", log)
 		var rep pipeline.MonitorReport
-		if err := json.Unmarshal([]byte(r.stdout), &rep); err != nil || r.code != exitDone || rep.Withdrawn || rep.Runs != 200*(i+1) || rep.Reference != 300 || rep.Level != 0.1 {
+		if err := json.Unmarshal([]byte(r.stdout), &rep); err != nil || r.code != exitDone || rep.Withdrawn || rep.Runs != 200*(i/2+1) || (rep.Repeated > 0) != (i == 1) || rep.Reference != 300 || rep.Level != 0.1 {
 			t.Fatalf("exit %d, %v, %s%s", r.code, err, r.stdout, r.stderr)
 		}
 	}
@@ -99,6 +104,20 @@ func TestMonitor(t *testing.T) {
 	mixed := line("a", 0.1, "") + line("b", 0.1, "") + line("a", 0.1, `,"end":true`) + line("m", 0.99, `,"message":true,"end":true`) + `{"run":"zzz","label":"safe"}` + "\n\n" + line("b", 0.1, "")
 	if rep := report(mixed, exitDone); rep.Runs != 2 || rep.Verdicts != 5 || rep.Forgotten != 1 {
 		t.Errorf("interleaved: %+v", rep)
+	}
+	// With a state a run that is open goes on in the next log, and its label comes
+	// once, whatever is read again.
+	open := filepath.Join(tmp, "open.json")
+	for i, want := range []pipeline.MonitorReport{{Open: 1}, {Repeated: 1}} {
+		in := line("p", 0.1, "")
+		if i == 1 {
+			in = line("p", 0.1, `,"end":true`) + line("p", 0.1, "") + strings.Repeat(`{"run":"p","label":"safe"}`+"\n", 2)
+		}
+		r := runWith(in, "monitor", "--artifact", dir, "--state", open, "--json")
+		var rep pipeline.MonitorReport
+		if err := json.Unmarshal([]byte(r.stdout), &rep); err != nil || rep.Open != want.Open || rep.Repeated != want.Repeated || rep.Runs != i || rep.Labelled != i || rep.Forgotten != 0 {
+			t.Errorf("log %d: %v, %+v, %s", i, err, rep, r.stderr)
+		}
 	}
 	// Bare verdicts: a step that does not go on begins a run, a refused call does not.
 	bare := string(verdict(0, 0.1)) + "\n" + string(verdict(1, 0.1)) + "\n" + string(verdict(0, 1)) + "\n" + string(verdict(0, 0.1)) + "\n" + string(verdict(0, 0.1)) + "\n"
