@@ -20,12 +20,15 @@ type ScoredSet struct {
 	Name   string // as in the report: test-asb is asb, dev-asb is asb-dev
 	Runs   []*data.Trajectory
 	Traces []eval.Trace
+
+	Features [][][]float32 // call features of every step of every run as the guard normalises them, if asked for
 }
 
 // ScoreSets scores the named test sets of the run with its calibrated artifact, and
 // calls do for each. A locked set needs looks, the file in which the look is
 // recorded before the first of them is scored; without it the error is [ErrLocked].
-func (r *Run) ScoreSets(ctx context.Context, names []string, looks string, do func(*guard.Model, ScoredSet) error) error {
+// With features it also gives the call features.
+func (r *Run) ScoreSets(ctx context.Context, names []string, looks string, features bool, do func(*guard.Model, ScoredSet) error) error {
 	if err := r.needs("calibrate"); err != nil {
 		return err
 	}
@@ -58,6 +61,11 @@ func (r *Run) ScoreSets(ctx context.Context, names []string, looks string, do fu
 		}
 		if s.Traces, err = r.scoreAll(ctx, m, ahead, name, s.Runs); err != nil {
 			return err
+		}
+		if features {
+			if s.Features, err = callFeatures(ctx, m, s.Runs); err != nil {
+				return err
+			}
 		}
 		if err := do(m, s); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)

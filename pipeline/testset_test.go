@@ -13,8 +13,8 @@ import (
 func TestScoreSets(t *testing.T) {
 	r := runAll(t, filepath.Join(t.TempDir(), "run"), tiny(t), fixed)
 	score := func(name, looks string) (scored int, err error) {
-		err = r.ScoreSets(t.Context(), []string{name}, looks, func(m *guard.Model, s ScoredSet) error {
-			if s.Name != name || len(s.Runs) != len(s.Traces) || m.CalibrationDigest() == "" {
+		err = r.ScoreSets(t.Context(), []string{name}, looks, true, func(m *guard.Model, s ScoredSet) error {
+			if s.Name != name || len(s.Runs) != len(s.Traces) || len(s.Features) != len(s.Runs) || m.CalibrationDigest() == "" {
 				t.Errorf("set %s: %d runs, %d traces", s.Name, len(s.Runs), len(s.Traces))
 			}
 			scored = len(s.Traces)

@@ -37,7 +37,7 @@ import (
 
 type options struct {
 	run, out, looks, sets string
-	final                 bool
+	final, refit          bool
 	draws                 int
 	alpha, confidence     float64
 	seed                  uint64
@@ -50,6 +50,7 @@ func main() {
 	flag.StringVar(&o.sets, "sets", "", "test sets, with commas between; left out: the open ones, with --final those of the issue")
 	flag.BoolVar(&o.final, "final", false, "measure on the locked sets too, and record the look")
 	flag.StringVar(&o.looks, "looks", filepath.Join("docs", "looks.jsonl"), "file that records looks at the locked sets")
+	flag.BoolVar(&o.refit, "refit", false, "instead measure what --refit of recalibrate gives on labelled runs")
 	flag.IntVar(&o.draws, "draws", 200, "random calibration sets of each size")
 	flag.Float64Var(&o.alpha, "alpha", 0.05, "bound on false alarms")
 	flag.Float64Var(&o.confidence, "confidence", 0.95, "of the second mode")
@@ -71,12 +72,13 @@ var sizes = []int{59, 100, 200}
 
 // Result is draws.json.
 type Result struct {
-	Model       string   `json:"model"`
-	Calibration string   `json:"calibration"` // whose levels are "before"
-	Seed        uint64   `json:"seed"`
-	Pools       []Pool   `json:"sets"`
-	Rows        []*Row   `json:"rows"`
-	Skipped     []string `json:"skipped,omitempty"`
+	Model       string     `json:"model"`
+	Calibration string     `json:"calibration"` // whose levels are "before"
+	Seed        uint64     `json:"seed"`
+	Pools       []Pool     `json:"sets"`
+	Rows        []*Row     `json:"rows"`
+	Refits      []RefitRow `json:"refits,omitempty"`
+	Skipped     []string   `json:"skipped,omitempty"`
 }
 
 // Pool says what was drawn from.
@@ -107,15 +109,22 @@ func show(ctx context.Context, o options) error {
 		names = strings.Split(o.sets, ",")
 	}
 	res := &Result{Seed: o.seed}
-	err = r.ScoreSets(ctx, names, looks, func(m *guard.Model, s pipeline.ScoredSet) error {
+	err = r.ScoreSets(ctx, names, looks, o.refit, func(m *guard.Model, s pipeline.ScoredSet) error {
 		res.Model, res.Calibration = m.Digest(), m.CalibrationDigest()
+		if o.refit {
+			rows, err := refits(s, m, a.TrainedOn(), o.draws, o.seed)
+			res.Refits = append(res.Refits, rows...)
+			return err
+		}
 		return res.add(newPool(s, m, a.TrainedOn()), o)
 	})
 	if err != nil {
 		return err
 	}
-	if err := res.addSynthetic(o); err != nil {
-		return err
+	if !o.refit {
+		if err := res.addSynthetic(o); err != nil {
+			return err
+		}
 	}
 	return res.save(o.out)
 }
@@ -214,6 +223,9 @@ func mode(confidence float64) string {
 // table renders the rows as Markdown.
 func (res *Result) table() string {
 	var b strings.Builder
+	if res.Refits != nil {
+		return fmt.Sprintf("Model %.12s, seed %d.\n", res.Model, res.Seed) + refitTable(res.Refits)
+	}
 	fmt.Fprintf(&b, "Model %.12s, calibration before %.12s, seed %d.\n\n", res.Model, res.Calibration, res.Seed)
 	b.WriteString("| set | safe runs (tasks) | unsafe runs | left out: copies, trained on, unsafe without a call |\n| --- | ---: | ---: | ---: |\n")
 	for _, p := range res.Pools {
