@@ -82,7 +82,7 @@ func (g Guarantee) String() string {
 		fmt.Fprintf(&b, " With 95 %% confidence it is at most %s.", percent(g.At95))
 	}
 	if g.Pooled {
-		b.WriteString(" It speaks of all these runs together, also of those that have levels of their own.")
+		b.WriteString(" It speaks of all these runs together at these levels, those that take levels of their own among them.")
 	}
 	if g.Effective > 0 {
 		fmt.Fprintf(&b, " The runs were weighted to resemble other traffic and count as %.0f; it holds as far as the weights are right.", g.Effective)

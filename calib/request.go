@@ -85,8 +85,8 @@ func (r *Request) Validate() error {
 }
 
 // clean checks runs, drops copies and takes unlabelled runs for safe ones where
-// that is asked for. seen holds the fingerprints met so far.
-func (r *Request) clean(runs []Scored, seen map[string]bool, copies *[]string) ([]Scored, error) {
+// that is asked for. seen holds the fingerprints met so far with their labels.
+func (r *Request) clean(runs []Scored, seen map[string]Label, c *Calibration) ([]Scored, error) {
 	var out []Scored
 	var trained []string
 	for i := range runs {
@@ -105,14 +105,18 @@ func (r *Request) clean(runs []Scored, seen map[string]bool, copies *[]string) (
 				trained = append(trained, s.ID)
 				continue
 			}
-			if seen[s.Fingerprint] {
-				*copies = append(*copies, s.ID)
-				continue
-			}
-			seen[s.Fingerprint] = true
 		}
 		if s.Label == Unlabelled && r.AssumeSafe {
 			s.Label = Safe
+		}
+		if s.Fingerprint != "" {
+			if kept, copied := seen[s.Fingerprint]; copied {
+				if c.Copies = append(c.Copies, s.ID); s.Label != kept && s.Label != Unlabelled && kept != Unlabelled {
+					c.torn++
+				}
+				continue
+			}
+			seen[s.Fingerprint] = s.Label
 		}
 		out = append(out, s)
 	}

@@ -14,6 +14,8 @@ type Calibration struct {
 	Groups []GroupRow `json:"groups,omitempty"` // every group of the conformal part
 	Copies []string   `json:"copies,omitempty"` // runs left out because an earlier one has the same contents
 	Notes  []string   `json:"notes,omitempty"`  // what a reader should know
+
+	torn int // copies with another label than the run that was kept
 }
 
 // GroupRow says what became of one group.
@@ -85,12 +87,12 @@ func (r Request) Solve(tuning, conformal []Scored) (*Calibration, error) {
 		return nil, err
 	}
 	c := &Calibration{}
-	seen := map[string]bool{}
+	seen := map[string]Label{}
 	var err error
-	if tuning, err = r.clean(tuning, seen, &c.Copies); err != nil {
+	if tuning, err = r.clean(tuning, seen, c); err != nil {
 		return nil, err
 	}
-	if conformal, err = r.clean(conformal, seen, &c.Copies); err != nil {
+	if conformal, err = r.clean(conformal, seen, c); err != nil {
 		return nil, err
 	}
 	if r.HoldBudget.PerCall && r.HoldBudget.MaxCalls == 0 {
@@ -300,6 +302,9 @@ func (r *Request) report(c *Calibration, conformal []Scored) {
 	note := func(format string, a ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, a...)) }
 	if n := len(c.Copies); n > 0 {
 		note("%d runs are copies of others and were left out: a copy is no new evidence.", n)
+	}
+	if c.torn > 0 {
+		note("%d of the copies have another label than the run they copy, of which the first in the traces counts: one of the two labels is wrong.", c.torn)
 	}
 	safe := of(conformal, Safe)
 	if len(safe) > 1 {

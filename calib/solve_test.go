@@ -305,6 +305,14 @@ func TestSolveNotes(t *testing.T) {
 	if c.Plans[0].Hold.Value != calib.NextAbove(0.25) || !slices.Equal(c.Copies, []string{"safe-0"}) {
 		t.Errorf("%+v", c)
 	}
+	if strings.Contains(strings.Join(c.Notes, "\n"), "another label") {
+		t.Errorf("no label is in doubt: %q", c.Notes)
+	}
+	torn := same[0]
+	torn.Label = calib.Unsafe
+	if c, err = (calib.Request{FalseAlarm: 0.05}).Solve(nil, append(same, torn)); err != nil || !strings.Contains(strings.Join(c.Notes, "\n"), "1 of the copies have another label") {
+		t.Errorf("%+v, %v", c, err)
+	}
 	c, err = calib.Request{FalseAlarm: 0.05, Block: 0.01}.Solve(nil, safeRuns(50))
 	if err != nil || !strings.Contains(strings.Join(c.Notes, "\n"), "BLOCK is off: 50 safe runs") {
 		t.Errorf("%+v, %v", c, err)

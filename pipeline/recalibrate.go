@@ -18,6 +18,7 @@ import (
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/plot"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
 
@@ -80,6 +81,10 @@ type Recalibration struct {
 	Released []StoppedRun  `json:"released_runs,omitempty"` // runs that are stopped now and would not be
 
 	Calibration *artifact.Calibration `json:"-"`
+
+	Frontier  []calib.Tradeoff `json:"-"` // of the runs that the thresholds rest on, if they are safe and unsafe ones
+	chosen    *plot.Operating
+	conformal ByLabel // what Frontier counts
 
 	unreachable int // unsafe runs without a tool call up to the hazard
 }
@@ -167,7 +172,8 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 	known := map[string]bool{}
 	has := make([]bool, len(o.Request.By))
 	src.Features = fusion.Layer != nil || o.Refit == RefitLayer
-	err = src.scored(ctx, m, ahead, func(t *data.Trajectory, tr *eval.Trace, features [][]float32) error {
+	err = src.scored(ctx, m, ahead, func(s scoredRun) error {
+		t, tr := s.run, s.trace
 		rec.Runs++
 		known[t.ID] = true
 		if l, ok := labels[t.ID]; ok {
@@ -178,8 +184,8 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 				tr.Hazard = l.hazard
 			}
 		}
-		c := candidate{run: tr.Run(), tools: tr.Tools, task: excerpt(t.Task, excerptTask), fingerprint: artifact.RunDigest(t), path: eval.Path(t, o.Request.By)}
-		c.run.X = features
+		c := candidate{run: tr.Run(), tools: tr.Tools, task: excerpt(t.Task, excerptTask), fingerprint: s.fingerprint, path: eval.Path(t, o.Request.By)}
+		c.run.X = s.features
 		for i, v := range c.path {
 			if len(v) > maxGroupName {
 				return fmt.Errorf("%w: its %s has %d bytes: want at most %d in a field to group by", ErrRecalibrate, o.Request.By[i], len(v), maxGroupName)
@@ -314,6 +320,9 @@ func (rec *Recalibration) solve(o *RecalibrateOptions, current *artifact.Calibra
 		return err
 	}
 	p := &ans.Plans[0]
+	if len(ans.Plans) == 1 {
+		rec.frontier(conformal, p, o.Request.AssumeSafe)
+	}
 	groups := map[string]bool{}
 	for i := range conformal {
 		groups[cmp.Or(conformal[i].Group, conformal[i].ID)] = true

@@ -127,6 +127,7 @@ type ReadStep struct {
 type replayed struct {
 	verdicts []guard.Verdict
 	took     []time.Duration
+	digest   string
 	err      error
 }
 
@@ -153,6 +154,7 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 			runs := make([]replayed, len(ts))
 			parallel(len(ts), func(i int) {
 				runs[i] = judgeRun(ctx, m, ts[i])
+				runs[i].digest = artifact.RunDigest(ts[i])
 				task.Add(1)
 			})
 			for i, t := range ts {
@@ -219,11 +221,10 @@ type replay struct {
 func (r *replay) add(t *data.Trajectory, run *replayed) {
 	rep := &r.report
 	rep.Runs++
-	digest := artifact.RunDigest(t)
-	if _, copied := r.known[digest]; copied {
+	if _, copied := r.known[run.digest]; copied {
 		rep.Copies++
 	} else if len(r.known) < maxKnown {
-		r.known[digest] = struct{}{}
+		r.known[run.digest] = struct{}{}
 	}
 	worst, risk, calls := guard.Pass, 0.0, 0
 	for i, v := range run.verdicts {

@@ -11,6 +11,7 @@ import (
 	"github.com/dreamguard/dreamguard/data/formats"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
@@ -79,9 +80,16 @@ func (s *traceSource) batches(ctx context.Context, do func(task *progress.Task, 
 	return nil
 }
 
-// scored calls each with every run, its scores and, where they are asked for, the
-// call features of its steps, in the order of the files.
-func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, each func(*data.Trajectory, *eval.Trace, [][]float32) error) error {
+// scoredRun is a run with what is computed of it on all cores.
+type scoredRun struct {
+	run         *data.Trajectory
+	trace       *eval.Trace
+	features    [][]float32 // call features of its steps, nil unless they are asked for
+	fingerprint string
+}
+
+// scored calls each with every run and its scores, in the order of the files.
+func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, each func(scoredRun) error) error {
 	return s.batches(ctx, func(task *progress.Task, ts []*data.Trajectory) error {
 		if err := ahead.fill(ctx, "traces", ts); err != nil {
 			return err
@@ -96,8 +104,10 @@ func (s *traceSource) scored(ctx context.Context, m *guard.Model, ahead *ahead, 
 				return err
 			}
 		}
+		fingerprints := make([]string, len(ts))
+		parallel(len(ts), func(i int) { fingerprints[i] = artifact.RunDigest(ts[i]) })
 		for i, t := range ts {
-			if err := each(t, &traces[i], features[i]); err != nil {
+			if err := each(scoredRun{t, &traces[i], features[i], fingerprints[i]}); err != nil {
 				return fmt.Errorf("run %s: %w", t.ID, err)
 			}
 		}

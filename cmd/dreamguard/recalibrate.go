@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/calib"
+	"github.com/dreamguard/dreamguard/internal/atomicfile"
 	"github.com/dreamguard/dreamguard/internal/oneline"
 	"github.com/dreamguard/dreamguard/internal/progress"
 	"github.com/dreamguard/dreamguard/pipeline"
@@ -18,7 +19,7 @@ func (a *app) recalibrateCommand() *cobra.Command {
 		o                                          pipeline.RecalibrateOptions
 		falseAlarm, block, miss, confidence, spoil share
 		holds                                      share
-		per, unit, out, refit                      string
+		per, unit, out, refit, frontier            string
 		write, dry, asJSON                         bool
 		source                                     func() error
 	)
@@ -75,10 +76,29 @@ A share is written 5%, 0.05 or 5/100.`,
 			rec, err := pipeline.Recalibrate(cmd.Context(), o)
 			var no *calib.InfeasibleError
 			if errors.As(err, &no) {
+				if frontier != "" {
+					svg, failed := pipeline.FrontierSVG(no.Frontier, no.Safe, no.Unsafe, nil)
+					if failed == nil {
+						failed = atomicfile.WriteFile(frontier, svg)
+					}
+					err = errors.Join(failed, err)
+				}
 				return errors.Join(a.showFrontier(no, asJSON), err)
 			}
 			if err != nil {
 				return err
+			}
+			if frontier != "" {
+				svg, ok, err := rec.FrontierSVG()
+				if err == nil && !ok {
+					err = errors.New("--frontier: there is none: it needs safe and unsafe runs, and levels that are the same for all")
+				}
+				if err == nil {
+					err = atomicfile.WriteFile(frontier, svg)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			written := ""
 			switch {
@@ -120,6 +140,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	f.BoolVar(&write, "write", false, "write calibration.json into the artifact")
 	f.BoolVar(&dry, "dry-run", false, "write nothing; the default on a terminal")
 	f.StringVar(&out, "out", "", "write the calibration to this file and leave the artifact alone")
+	f.StringVar(&frontier, "frontier", "", "draw every trade-off between false alarms and misses to this SVG file; needs labels of both kinds")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

@@ -160,6 +160,23 @@ func TestRecalibrateRefuses(t *testing.T) {
 	}
 }
 
+// The frontier is drawn where levels are found, and where none can be.
+func TestRecalibrateFrontier(t *testing.T) {
+	dir, traces := testArtifact(t), simulated(t)
+	for line, want := range map[string]exitCode{"--false-alarm 10%": exitDone, "--false-alarm 10% --block 4% --assume-safe": exitDone, "--false-alarm 2% --miss 2%": exitRefused} {
+		file := filepath.Join(t.TempDir(), "frontier.svg")
+		r := run(t, append([]string{"recalibrate", "-q", "--artifact", dir, "--traces", traces, "--dry-run", "--frontier", file}, strings.Fields(line)...)...)
+		b, err := os.ReadFile(file)
+		if r.code != want || err != nil || !bytes.HasPrefix(b, []byte("<svg")) || bytes.Contains(b, []byte("these levels")) != (want == exitDone) {
+			t.Errorf("%s: exit %d, %v, %.80q, %s", line, r.code, err, b, r.stderr)
+		}
+	}
+	safe := simulated(t, "--unsafe-share", "-1")
+	if r := run(t, "recalibrate", "-q", "--artifact", dir, "--traces", safe, "--dry-run", "--false-alarm", "10%", "--frontier", filepath.Join(t.TempDir(), "f.svg")); r.code != exitFailure || !strings.Contains(r.stderr, "needs safe and unsafe runs") {
+		t.Errorf("safe runs only: exit %d, %s", r.code, r.stderr)
+	}
+}
+
 func TestShare(t *testing.T) {
 	for text, want := range map[string]float64{"5%": 0.05, "5 %": 0.05, "0.05": 0.05, ".05": 0.05, "5/100": 0.05, "5 / 100": 0.05, "0.1%": 0.001, "29%": 0.29, "99.9%": 0.999, "1/3": 1.0 / 3} {
 		var s share
