@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,15 +17,16 @@ import (
 // RefitRow says what a refit on n labelled runs of each kind gives on the other
 // runs of the set.
 type RefitRow struct {
-	Set    string `json:"set"`
-	Refit  string `json:"refit"` // none, weights, layer
-	N      int    `json:"n"`     // safe runs, and as many unsafe ones
-	Draws  int    `json:"draws"`
-	Fitted int    `json:"fitted"` // draws in which cross-validation took a layer
-	AUROC  Mean   `json:"auroc"`
-	Recall Mean   `json:"recall"`       // at 5 % false alarms on the tested runs
-	DAUROC Mean   `json:"auroc_change"` // against no refit on the same runs
-	DRec   Mean   `json:"recall_change"`
+	Set     string `json:"set"`
+	Refit   string `json:"refit"` // none, weights, layer
+	N       int    `json:"n"`     // safe runs, and as many unsafe ones
+	Draws   int    `json:"draws"`
+	Fitted  int    `json:"fitted"`  // draws in which cross-validation took a layer
+	Refused int    `json:"refused"` // draws whose runs are of too few groups for a layer
+	AUROC   Mean   `json:"auroc"`
+	Recall  Mean   `json:"recall"`       // at 5 % false alarms on the tested runs
+	DAUROC  Mean   `json:"auroc_change"` // against no refit on the same runs
+	DRec    Mean   `json:"recall_change"`
 }
 
 // refits measures both refits on random labelled runs of a set.
@@ -56,7 +58,7 @@ func refits(s pipeline.ScoredSet, m *guard.Model, trained map[string]struct{}, d
 		}
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		auroc, recall := map[string][]float64{}, map[string][]float64{}
-		fitted := 0
+		fitted, refused := 0, 0
 		for range draws {
 			shuffle := func(r []calib.Run) { rng.Shuffle(len(r), func(i, j int) { r[i], r[j] = r[j], r[i] }) }
 			shuffle(safe)
@@ -69,10 +71,13 @@ func refits(s pipeline.ScoredSet, m *guard.Model, trained map[string]struct{}, d
 			}
 			layer := base
 			fit, err := calib.FitLayer(base, part, seed)
-			if err != nil {
+			switch {
+			case errors.Is(err, calib.ErrTuning): // of too few groups
+				refused++
+			case err != nil:
 				return nil, err
-			}
-			if layer.Layer = fit.Layer; fit.Layer != nil {
+			case fit.Layer != nil:
+				layer.Layer = fit.Layer
 				fitted++
 			}
 			for name, f := range map[string]calib.Fusion{"none": base, "weights": weights, "layer": layer} {
@@ -84,7 +89,7 @@ func refits(s pipeline.ScoredSet, m *guard.Model, trained map[string]struct{}, d
 			row := RefitRow{Set: s.Name, Refit: name, N: n, Draws: draws, AUROC: mean(auroc[name]), Recall: mean(recall[name]),
 				DAUROC: mean(minus(auroc[name], auroc["none"])), DRec: mean(minus(recall[name], recall["none"]))}
 			if name == "layer" {
-				row.Fitted = fitted
+				row.Fitted, row.Refused = fitted, refused
 			}
 			out = append(out, row)
 		}
@@ -137,6 +142,9 @@ func refitTable(rows []RefitRow) string {
 		found := "-"
 		if r.Refit == "layer" {
 			found = fmt.Sprintf("%d of %d", r.Fitted, r.Draws)
+			if r.Refused > 0 {
+				found += fmt.Sprintf(", %d refused", r.Refused)
+			}
 		}
 		fmt.Fprintf(&b, "| %s | %d + %d | %s | %.3f | %s | %.3f | %s | %s |\n", r.Set, r.N, r.N, r.Refit, r.AUROC.Value, change(r.DAUROC), r.Recall.Value, change(r.DRec), found)
 	}
