@@ -116,3 +116,30 @@ func TestSynthetic(t *testing.T) {
 		}
 	}
 }
+
+func TestDivideLabelled(t *testing.T) {
+	var runs []calib.Run
+	for i := range 400 { // tasks of four, the first run of each unsafe
+		runs = append(runs, calib.Run{ID: fmt.Sprint(i), Group: fmt.Sprint(i / 4), Unsafe: i%4 == 0})
+	}
+	for _, drawn := range []string{byRun, byGroup} {
+		part, rest := divideLabelled(runs, drawn, 40, rand.New(rand.NewPCG(2, 2)))
+		groups, ids := map[string]bool{}, map[string]bool{}
+		var n [2]int
+		for _, r := range part {
+			n[kind(&r)]++
+			groups[r.Group], ids[r.ID] = true, true
+		}
+		for _, r := range rest {
+			if ids[r.ID] || drawn == byGroup && groups[r.Group] {
+				t.Fatalf("%s: run %s, or its task, is in both parts", drawn, r.ID)
+			}
+		}
+		if n != [2]int{40, 40} || len(rest) == 0 {
+			t.Errorf("%s: %v runs, %d left", drawn, n, len(rest))
+		}
+	}
+	if part, _ := divideLabelled(runs, byGroup, 80, rand.New(rand.NewPCG(2, 2))); part != nil {
+		t.Error("too few unsafe runs are left, and it was drawn")
+	}
+}

@@ -19,6 +19,7 @@ import (
 type RefitRow struct {
 	Set     string `json:"set"`
 	Refit   string `json:"refit"` // none, weights, layer
+	Drawn   string `json:"drawn"` // run, or group: tested on other tasks
 	N       int    `json:"n"`     // safe runs, and as many unsafe ones
 	Draws   int    `json:"draws"`
 	Fitted  int    `json:"fitted"`  // draws in which cross-validation took a layer
@@ -52,49 +53,102 @@ func refits(s pipeline.ScoredSet, m *guard.Model, trained map[string]struct{}, d
 	base := m.Fusion()
 	base.Layer = nil
 	var out []RefitRow
-	for _, n := range []int{30, 50, 100} {
-		if len(safe)-n < minRest || len(unsafe)-n < minRest {
-			continue
-		}
-		rng := rand.New(rand.NewPCG(seed, uint64(n)))
-		auroc, recall := map[string][]float64{}, map[string][]float64{}
-		fitted, refused := 0, 0
-		for range draws {
-			shuffle := func(r []calib.Run) { rng.Shuffle(len(r), func(i, j int) { r[i], r[j] = r[j], r[i] }) }
-			shuffle(safe)
-			shuffle(unsafe)
-			part := slices.Concat(safe[:n], unsafe[:n])
-			rest := slices.Concat(safe[n:], unsafe[n:])
-			weights, err := calib.Tuning{Beta: base.Beta, Window: base.Window}.Fit(part)
-			if err != nil {
-				return nil, err
+	for _, drawn := range []string{byRun, byGroup} {
+		for _, n := range []int{30, 50, 100} {
+			if len(safe)-n < minRest || len(unsafe)-n < minRest {
+				continue
 			}
-			layer := base
-			fit, err := calib.FitLayer(base, part, seed)
-			switch {
-			case errors.Is(err, calib.ErrTuning): // of too few groups
-				refused++
-			case err != nil:
-				return nil, err
-			case fit.Layer != nil:
-				layer.Layer = fit.Layer
-				fitted++
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			auroc, recall := map[string][]float64{}, map[string][]float64{}
+			fitted, refused := 0, 0
+			for range draws {
+				part, rest := divideLabelled(slices.Concat(safe, unsafe), drawn, n, rng)
+				if part == nil {
+					continue
+				}
+				weights, err := calib.Tuning{Beta: base.Beta, Window: base.Window}.Fit(part)
+				if err != nil {
+					return nil, err
+				}
+				layer := base
+				fit, err := calib.FitLayer(base, part, seed)
+				switch {
+				case errors.Is(err, calib.ErrTuning): // of too few groups
+					refused++
+				case err != nil:
+					return nil, err
+				case fit.Layer != nil:
+					layer.Layer = fit.Layer
+					fitted++
+				}
+				for name, f := range map[string]calib.Fusion{"none": base, "weights": weights, "layer": layer} {
+					a, r := rank(f, rest)
+					auroc[name], recall[name] = append(auroc[name], a), append(recall[name], r)
+				}
 			}
-			for name, f := range map[string]calib.Fusion{"none": base, "weights": weights, "layer": layer} {
-				a, r := rank(f, rest)
-				auroc[name], recall[name] = append(auroc[name], a), append(recall[name], r)
+			if len(auroc["none"]) == 0 {
+				continue
 			}
-		}
-		for _, name := range []string{"none", "weights", "layer"} {
-			row := RefitRow{Set: s.Name, Refit: name, N: n, Draws: draws, AUROC: mean(auroc[name]), Recall: mean(recall[name]),
-				DAUROC: mean(minus(auroc[name], auroc["none"])), DRec: mean(minus(recall[name], recall["none"]))}
-			if name == "layer" {
-				row.Fitted, row.Refused = fitted, refused
+			for _, name := range []string{"none", "weights", "layer"} {
+				row := RefitRow{Set: s.Name, Refit: name, Drawn: drawn, N: n, Draws: len(auroc[name]), AUROC: mean(auroc[name]), Recall: mean(recall[name]),
+					DAUROC: mean(minus(auroc[name], auroc["none"])), DRec: mean(minus(recall[name], recall["none"]))}
+				if name == "layer" {
+					row.Fitted, row.Refused = fitted, refused
+				}
+				out = append(out, row)
 			}
-			out = append(out, row)
 		}
 	}
 	return out, nil
+}
+
+// divideLabelled draws n runs of each kind, single ones or whole tasks, and those to
+// test on; nil where too few are left. The surplus of the last tasks is in neither
+// part.
+func divideLabelled(runs []calib.Run, drawn string, n int, rng *rand.Rand) (part, rest []calib.Run) {
+	key := func(r *calib.Run) string {
+		if drawn == byRun || r.Group == "" {
+			return "run " + r.ID
+		}
+		return "group " + r.Group
+	}
+	var names []string
+	members := map[string][]calib.Run{}
+	for _, r := range runs {
+		k := key(&r)
+		if members[k] == nil {
+			names = append(names, k)
+		}
+		members[k] = append(members[k], r)
+	}
+	var taken, left [2]int
+	for _, i := range rng.Perm(len(names)) {
+		use := false
+		for _, r := range members[names[i]] {
+			use = use || taken[kind(&r)] < n && (drawn == byRun || taken[0] < n || taken[1] < n)
+		}
+		for _, r := range members[names[i]] {
+			switch k := kind(&r); {
+			case !use:
+				rest = append(rest, r)
+				left[k]++
+			case taken[k] < n:
+				part = append(part, r)
+				taken[k]++
+			}
+		}
+	}
+	if min(taken[0], taken[1]) < n || min(left[0], left[1]) < minRest {
+		return nil, nil
+	}
+	return part, rest
+}
+
+func kind(r *calib.Run) int {
+	if r.Unsafe {
+		return 1
+	}
+	return 0
 }
 
 func minus(a, b []float64) []float64 {
@@ -131,7 +185,7 @@ func rank(f calib.Fusion, runs []calib.Run) (auroc, recall float64) {
 
 func refitTable(rows []RefitRow) string {
 	var b strings.Builder
-	b.WriteString("\n| set | labelled runs | refit | AUROC | change | recall at 5 % false alarms | change | layers found |\n| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("\n| set | drawn by | labelled runs | refit | AUROC | change | recall at 5 % false alarms | change | layers found |\n| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, r := range rows {
 		change := func(m Mean) string {
 			if r.Refit == "none" {
@@ -146,7 +200,7 @@ func refitTable(rows []RefitRow) string {
 				found += fmt.Sprintf(", %d refused", r.Refused)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d + %d | %s | %.3f | %s | %.3f | %s | %s |\n", r.Set, r.N, r.N, r.Refit, r.AUROC.Value, change(r.DAUROC), r.Recall.Value, change(r.DRec), found)
+		fmt.Fprintf(&b, "| %s | %s | %d + %d | %s | %.3f | %s | %.3f | %s | %s |\n", r.Set, r.Drawn, r.N, r.N, r.Refit, r.AUROC.Value, change(r.DAUROC), r.Recall.Value, change(r.DRec), found)
 	}
 	return b.String()
 }
