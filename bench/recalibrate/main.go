@@ -3,10 +3,12 @@
 // on them, and measures on the rest:
 //
 //	go run ./bench/recalibrate --run runs/p1 --out build/recalibrate
-//	go run ./bench/recalibrate --run runs/p1 --out build/recalibrate --final
+//	go build -buildvcs=true -o build/recalibrate-draws ./bench/recalibrate
+//	build/recalibrate-draws --run runs/p1 --out build/recalibrate --final
 //
 // Without --final it leaves the locked sets alone; with it the look is recorded
-// first, as by "dreamguard eval --final". Scores are computed once: a draw costs
+// first, as by "dreamguard eval --final", with the commit that only a built program
+// knows. The run must be one of this release: see "dreamguard inspect". Scores are computed once: a draw costs
 // what calib.Request.Solve costs. It writes draws.json, table.md, and box plots of
 // the alert rate and of the recall for each set.
 //
