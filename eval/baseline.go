@@ -142,7 +142,8 @@ func (keywords) Steps(t *data.Trajectory, _ [][]float32) ([]float64, error) {
 // Training configures the learned baselines.
 type Training struct {
 	C      float64                        // inverse strength of the L2 penalty; 0 means 1
-	Weight func(*data.Trajectory) float64 // weight of a run; nil means 1 for all
+	Weight func(*data.Trajectory) float64 // weight of a run; nil means 1 for all, 0 leaves it out
+	On     string                         // what it is trained on, part of the baseline's name; empty for all
 }
 
 // step is one supervised step.
@@ -164,6 +165,9 @@ func supervised(runs []*data.Trajectory, weight func(*data.Trajectory) float64) 
 		w := 1.0
 		if weight != nil {
 			w = weight(t)
+		}
+		if w == 0 {
+			continue
 		}
 		end := len(t.Steps)
 		if t.Located() {
@@ -201,7 +205,7 @@ func TrainFeatures(runs []*data.Trajectory, features [][][]float32, o Training) 
 		return nil, fmt.Errorf("%w: %d runs and features of %d: want one entry per run", ErrTraining, len(runs), len(features))
 	}
 	steps := supervised(runs, o.Weight)
-	m := &featureModel{}
+	m := &featureModel{on: o.On}
 	for _, s := range steps {
 		if len(features[s.run]) != len(runs[s.run].Steps) {
 			return nil, fmt.Errorf("%w: run %q has %d steps and %d feature vectors", ErrTraining, runs[s.run].ID, len(runs[s.run].Steps), len(features[s.run]))
@@ -242,6 +246,7 @@ func TrainFeatures(runs []*data.Trajectory, features [][][]float32, o Training) 
 }
 
 type featureModel struct {
+	on          string
 	mean, scale []float64
 	*logistic
 }
@@ -267,7 +272,12 @@ func (m *featureModel) standard(dst, f []float32) []float32 {
 	return dst
 }
 
-func (m *featureModel) Name() string { return "features + logistic regression" }
+func (m *featureModel) Name() string {
+	if m.on != "" {
+		return "features + logistic regression on " + m.on
+	}
+	return "features + logistic regression"
+}
 
 func (m *featureModel) Steps(t *data.Trajectory, features [][]float32) ([]float64, error) {
 	if len(features) != len(t.Steps) {

@@ -26,12 +26,27 @@ import (
 
 var fusion = calib.Fusion{TempHazard: 4, TempPrefix: 4, WeightHazard: 0.5, WeightEMA: 0.25, WeightWindow: 0.25, Beta: 0.8, Window: 4}
 
-// middle is about the median score of the model below.
-const middle = 0.34375
-
 // untrained opens a small model of random weights, with a hold threshold in the
-// middle of its scores.
-func untrained(t *testing.T, opts ...guard.Option) *guard.Model {
+// middle of its scores, which it returns.
+func untrained(t *testing.T, opts ...guard.Option) (*guard.Model, float64) {
+	t.Helper()
+	traces, err := Score(t.Context(), holding(t, 1), someRuns(40), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var risks []float64
+	for i := range traces {
+		for _, s := range traces[i].Scores {
+			risks = append(risks, s.Risk)
+		}
+	}
+	slices.Sort(risks)
+	middle := risks[len(risks)/2]
+	return holding(t, middle, opts...), middle
+}
+
+// holding opens that model with the given hold threshold.
+func holding(t *testing.T, hold float64, opts ...guard.Option) *guard.Model {
 	t.Helper()
 	dims := artifact.Dims{D: 8, F: features.Count(), P: 4, H: 6, G: 2, C: 3, Q: 4}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -72,7 +87,6 @@ func untrained(t *testing.T, opts ...guard.Option) *guard.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold := middle
 	c := &artifact.Calibration{
 		ModelDigest: artifact.Sum(manifest), Thresholds: artifact.Thresholds{Hold: &hold},
 		Fusion: fusion,
@@ -110,7 +124,7 @@ func someRuns(n int) []*data.Trajectory {
 
 func TestScore(t *testing.T) {
 	runs := someRuns(40)
-	m := untrained(t)
+	m, middle := untrained(t)
 	var told int
 	one, err := Score(t.Context(), m, runs, 1, func(n int) { told += n })
 	if err != nil {
@@ -158,7 +172,7 @@ func TestScore(t *testing.T) {
 	}
 
 	// Without a calibration there are logits and no decisions.
-	raw, err := Score(t.Context(), untrained(t, guard.ScoresOnly()), runs, 0, nil)
+	raw, err := Score(t.Context(), holding(t, 1, guard.ScoresOnly()), runs, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +188,7 @@ func TestScore(t *testing.T) {
 func TestScoreHeld(t *testing.T) {
 	runs := someRuns(3)
 	runs[1].Steps[0].Args = strings.Repeat("x", 2<<20) // far beyond any bound on a call
-	for _, m := range []*guard.Model{untrained(t), untrained(t, guard.ScoresOnly())} {
+	for _, m := range []*guard.Model{holding(t, 0.5), holding(t, 0.5, guard.ScoresOnly())} {
 		traces, err := Score(t.Context(), m, runs, 1, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +211,7 @@ func TestScoreHeld(t *testing.T) {
 func TestScoreCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var n int
-	_, err := Score(ctx, untrained(t), someRuns(200), 1, func(int) {
+	_, err := Score(ctx, holding(t, 0.5), someRuns(200), 1, func(int) {
 		if n++; n == 3 {
 			cancel()
 		}

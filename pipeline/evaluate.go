@@ -223,12 +223,32 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := r.opts.Progress.Start("baselines", 2)
+	task := r.opts.Progress.Start("baselines", 3)
 	defer task.Done()
 	options := eval.Training{C: baselineC, Weight: r.weight}
-	onFeatures, err := eval.TrainFeatures(runs, runFeatures(v, runs), options)
+	rows := runFeatures(v, runs)
+	onFeatures, err := eval.TrainFeatures(runs, rows, options)
 	if err != nil {
 		return nil, err
+	}
+	task.Add(1)
+	models := []eval.StepModel{onFeatures}
+	// Mixing sources costs a linear model: trained on one alone it tells what the
+	// features can do.
+	const alone = "agentdyn"
+	if slices.ContainsFunc(runs, func(t *data.Trajectory) bool { return t.Dataset == alone && t.Located() }) {
+		options.On = alone
+		options.Weight = func(t *data.Trajectory) float64 {
+			if t.Dataset == alone {
+				return r.weight(t)
+			}
+			return 0
+		}
+		m, err := eval.TrainFeatures(runs, rows, options)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
 	}
 	task.Add(1)
 	if err := ctx.Err(); err != nil {
@@ -239,8 +259,9 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 		return nil, err
 	}
 	task.Add(1)
+	models = append([]eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText}, models...)
 	var out []*baseline
-	for _, m := range []eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText, onFeatures} {
+	for _, m := range models {
 		b := &baseline{model: m, run: r, vocabulary: v}
 		traces, err := eval.Baseline(m, conformal, runFeatures(v, conformal))
 		if err != nil {

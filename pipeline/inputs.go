@@ -19,7 +19,7 @@ const (
 	embedCode     = 2
 	trainCode     = 1
 	calibrateCode = 2
-	evalCode      = 3
+	evalCode      = 4
 )
 
 // inputs gathers what a stage depends on.
