@@ -6,17 +6,18 @@
 #
 #   scripts/build-tokenizers.sh DEST      afterwards: . DEST/env.sh
 #
-# A second run with the same DEST does nothing unless something changed.
+# A second run with the same DEST does nothing unless something changed. Exit status
+# 77: this machine lacks what the script needs, a tool or the network.
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
 	sed -n '2,/^set/{/^set/d; s/^# \{0,1\}//; p;}' "$0" >&2
 	exit 2
 fi
-for tool in go cargo c++; do
+for tool in go cargo rustc c++; do
 	command -v $tool >/dev/null || {
 		echo "build-tokenizers.sh: $tool is not in PATH" >&2
-		exit 1
+		exit 77
 	}
 done
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,9 +30,23 @@ case $dest in *[[:space:]\'\"]*)
 	;;
 esac
 
+# Runs a command that downloads. If it fails for want of a network, and only then,
+# the script ends with status 77: a wrong checksum stays an error.
+fetch() {
+	status=0
+	LC_ALL=C "$@" >"$dest/fetch.log" 2>&1 || status=$?
+	cat "$dest/fetch.log" >&2
+	[ $status -eq 0 ] && return
+	if grep -qiE 'resolve host|no such host|connect to server|connection refused|dial tcp|timed out|timeout|network is unreachable' "$dest/fetch.log"; then
+		echo "build-tokenizers.sh: no network, and what it needs is not cached" >&2
+		exit 77
+	fi
+	exit $status
+}
+
 module=github.com/daulet/tokenizers
 cd "$here/.."
-go mod download $module
+fetch go mod download $module
 source=$(go list -m -f '{{.Dir}}' $module)
 stamp="$(go list -m $module), $(cargo --version), Cargo.lock $(cksum <"$here/tokenizers/Cargo.lock"), script $(cksum <"$here/build-tokenizers.sh")"
 
@@ -50,7 +65,8 @@ if [ ! -f "$dest/libtokenizers.a" ] || [ "$(cat "$dest/stamp" 2>/dev/null)" != "
 	sed 's|^tiktoken-rs = .*|tiktoken-rs = "0.9"|' Cargo.toml >Cargo.toml.new
 	mv Cargo.toml.new Cargo.toml
 	cp "$here/tokenizers/Cargo.lock" Cargo.lock
-	cargo build --locked --release --lib
+	fetch cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
+	cargo build --locked --offline --release --lib
 	cp target/release/libtokenizers.a "$dest/"
 	cd "$dest"
 	rm -rf source

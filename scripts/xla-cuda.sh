@@ -5,7 +5,8 @@
 #
 #   scripts/xla-cuda.sh DEST     afterwards: . DEST/env.sh
 #
-# A second run with the same DEST replaces the first.
+# A second run with the same DEST replaces the first. Exit status 77: this machine
+# lacks what the script needs, the platform, python3 with pip or the network.
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -14,9 +15,12 @@ if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
 fi
 if [ "$(uname -s)-$(uname -m)" != Linux-x86_64 ]; then
 	echo "xla-cuda.sh: the packages are for Linux on x86-64, not $(uname -s) on $(uname -m)" >&2
-	exit 1
+	exit 77
 fi
 here=$(cd "$(dirname "$0")" && pwd)
+me=xla-cuda.sh
+. "$here/pip.sh"
+need_pip
 mkdir -p "$1"
 dest=$(cd "$1" && pwd)
 case $dest in *[:\']*)
@@ -30,7 +34,7 @@ esac
 root=$dest/lib/go-xla
 cuda=$root/nvidia
 rm -rf "$root"
-PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
 	--target "$root" -r "$here/requirements-xla-cuda13.txt"
 mv "$root/jax_plugins/xla_cuda13/xla_cuda_plugin.so" "$cuda/pjrt_c_api_cuda_plugin.so"
 rm -r "$root/jax_plugins"
