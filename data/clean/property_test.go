@@ -114,6 +114,7 @@ func FuzzUnfoldYAML(f *testing.F) {
 	for _, s := range []string{
 		"", "a: 'b\n\n  c'\nd: e", "- \"x\\\n  \\ y\"", "a: b\n  c", " …[cut 1 chars]… x\n  y: z", "- - a\n    b", "<<a: 'b\n  c'>>",
 		"-  \n   x", "a:\n  - b\n  - 'c\n\n    d'", "a: \"\\", "- \n", "\n \n \n",
+		"- \"\\\n \\ \n 0", "a: \"b\\\n  \\ \n\n  c\"", // a line of an escaped space alone
 	} {
 		f.Add(s)
 	}

@@ -103,6 +103,7 @@ func (u *unfolder) line() {
 	for u.pos < stop {
 		next, nextEnd, blanks := u.nextLine(u.pos)
 		text := u.src[next+h.indent : nextEnd]
+		start = max(start, u.done) // after the backslash of an escaped space that begins the line
 		tail := trimRight(u.src[start:end])
 		switch {
 		case blanks > 0:
