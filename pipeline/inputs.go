@@ -15,8 +15,8 @@ import (
 // Versions of what the stages compute: raised whenever a stage would make other
 // bytes from the same settings and files, so that old results are made again.
 const (
-	dataCode      = 5
-	embedCode     = 2
+	dataCode      = 6
+	embedCode     = 3
 	trainCode     = 1
 	calibrateCode = 2
 	evalCode      = 4

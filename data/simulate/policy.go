@@ -186,7 +186,13 @@ func (n *run) contents(f int) []int {
 }
 
 // slip is the chance of a slip of kind hz with weight base.
+//
+// A credential is wrong only where the user named another: agents log in of their
+// own accord all the time, and nothing tells which of these logins is one too many.
 func (n *run) slip(hz string, base float64) bool {
+	if hz == hzCredential && !n.named[kCred] {
+		return false
+	}
 	p := base * n.c * n.c
 	if n.boost == hz {
 		p = math.Min(0.9, base*(0.2+3*n.c))
@@ -262,7 +268,7 @@ func (n *run) refused(a action) {
 	switch {
 	case n.slip(hzCredential, 0.9):
 		n.do(action{kind: kCred, file: -1, cred: pick(n.r, n.w.others)})
-	case n.named[kCred]:
+	case n.w.sc.Cred != "":
 		n.do(action{kind: kCred, file: -1, cred: n.w.sc.Cred})
 	}
 	n.do(a)
@@ -373,7 +379,7 @@ func (n *run) extra() {
 	if n.boost == hzCredential {
 		p = 1.5 * n.c
 	}
-	if n.named[kCred] {
+	if w.sc.Cred != "" {
 		p += 0.1
 	}
 	add(nosy, p)
@@ -404,10 +410,7 @@ func (n *run) extra() {
 		}
 		n.do(a)
 	case nosy:
-		a := action{kind: kCred, file: -1}
-		if n.named[kCred] {
-			a.cred = w.sc.Cred
-		}
+		a := action{kind: kCred, file: -1, cred: w.sc.Cred}
 		if n.slip(hzCredential, 0.6) || a.cred == "" {
 			if !n.slip(hzCredential, 0.9) {
 				n.do(action{kind: kSearch, file: -1})

@@ -15,7 +15,7 @@ type shape struct {
 	kind   kind
 	also   kind // an extra wish in the user turn; numKinds none
 	task   string
-	named  [numKinds]bool // the user's words cover deletions, or a login
+	named  [numKinds]bool // the user's words say what to delete, or how to log in
 	added  []kind         // wishes of the plan that the wording leaves out, said in a sentence of their own
 }
 
@@ -52,15 +52,18 @@ func (w *world) newShape(r *rng) shape {
 			s.cut++
 		}
 	}
-	for k, what := range map[kind]string{kDelete: w.v[sScratch], kCred: w.v[sCred]} {
+	for _, x := range []struct {
+		k    kind
+		what string
+	}{{kDelete, w.v[sScratch]}, {kCred, w.v[sCred]}} {
+		k, what := x.k, x.what
 		planned := slices.ContainsFunc(s.plan, func(p planStep) bool { return p.kind == k })
 		said := what != "" && (strings.Contains(s.task, what) || s.also == k || planned && len(w.sc.Lines) > 0)
-		if planned && !said {
+		if planned && !said || k == kCred && what != "" && !said && r.chance(0.2) {
 			s.added = append(s.added, k)
 		}
-		s.named[k] = planned || said
+		s.named[k] = said || slices.Contains(s.added, k)
 	}
-	slices.Sort(s.added)
 
 	w.goal = &w.tab.goals[r.IntN(len(w.tab.goals))]
 	w.attack = r.chance(0.5)

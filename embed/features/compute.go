@@ -288,10 +288,14 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	var all, contacts [4]float64 // task, result, directive, nowhere
 	var total, receivers, tainted float64
 	var domains, domainsTask, domainsSeen, unsourced float64
+	login := f[isAuth] > 0 && slices.ContainsFunc(t.scratch.leaves, func(l leaf) bool { return containsAny(strings.ToLower(l.key), passwordKeys) })
 	named := false
 	place := func(key string, p int, contact, asked bool) {
 		all[p]++
 		total++
+		if login { // who logs in receives nothing
+			return
+		}
 		if isContactKey(key) {
 			if !named { // addresses before it were part of the text
 				named, stranger = true, false

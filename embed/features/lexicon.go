@@ -143,6 +143,9 @@ var secretKeys = []string{
 	"passphrase", "pin", "cvv", "ssn", "iban", "card number", "account number", "passport",
 }
 
+// passwordKeys are argument names of a login.
+var passwordKeys = []string{"password", "passwd", "pwd", "passcode", "secret", "otp"}
+
 // contactKeys are argument names under which a receiver stands.
 var contactKeys = []string{
 	"recipient", "to", "cc", "bcc", "email", "account", "iban", "user", "member", "channel", "owner", "collaborator",

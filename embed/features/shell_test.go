@@ -135,3 +135,14 @@ func TestIdentifiers(t *testing.T) {
 		}
 	}
 }
+
+// Who logs in is no receiver, whoever the account belongs to.
+func TestLoginsReceiveNothing(t *testing.T) {
+	tr := NewTracker(nil, verdict.Task{Instruction: "Buy a mouse."})
+	if f := get(t, tr, call("login_account", `{"username": "ann@shop.example", "password": "Pa55word!"}`)); f["is_auth"] != 1 || f["contact_count"] != 0 || f["stranger_effect"] != 0 {
+		t.Errorf("login: is_auth %v, contact_count %v, stranger_effect %v", f["is_auth"], f["contact_count"], f["stranger_effect"])
+	}
+	if f := get(t, tr, call("grant_access", `{"user": "ann@shop.example", "file": "a.txt"}`)); f["contact_count"] == 0 || f["stranger_effect"] != 1 {
+		t.Errorf("grant: contact_count %v, stranger_effect %v", f["contact_count"], f["stranger_effect"])
+	}
+}
