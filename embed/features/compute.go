@@ -290,13 +290,13 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	var domains, domainsTask, domainsSeen, unsourced float64
 	login := f[isAuth] > 0 && slices.ContainsFunc(t.scratch.leaves, func(l leaf) bool { return containsAny(strings.ToLower(l.key), passwordKeys) })
 	named := false
-	place := func(key string, p int, contact, asked bool) {
+	place := func(receiver bool, p int, contact, asked bool) {
 		all[p]++
 		total++
 		if login { // who logs in receives nothing
 			return
 		}
-		if isContactKey(key) {
+		if receiver {
 			if !named { // addresses before it were part of the text
 				named, stranger = true, false
 			}
@@ -318,6 +318,10 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 	}
 	for _, l := range t.scratch.leaves {
 		found := false
+		// Once per leaf: a key and a text may be as long as the arguments, and a
+		// text may hold thousands of values.
+		receiver := isContactKey(l.key)
+		longURL := strings.Contains(l.text, "://") && strings.Count(l.text, "/") > 2
 		t.valuesOf(l.text, func(kind valueKind, v token) {
 			if kind == valueDomain {
 				at := t.values[v]
@@ -326,21 +330,19 @@ func (t *Tracker) exact(f *[count]float64) (stranger bool) {
 				domainsSeen += bit(at&inTask != 0 || at&inResult != 0 && at&inDirective == 0)
 				return
 			}
-			if kind == valueHost && len(l.text) > 0 && strings.ContainsRune(l.text, '/') {
+			if kind == valueHost && longURL {
 				// The URL that follows says more; a bare host is a value itself.
-				if strings.Contains(l.text, "://") && strings.Count(l.text, "/") > 2 {
-					return
-				}
+				return
 			}
 			found = true
 			p := t.placeOf(v)
-			place(l.key, p, kind == valueEmail, t.values[v]&inSource != 0)
+			place(receiver, p, kind == valueEmail, t.values[v]&inSource != 0)
 			if _, ok := t.taint[v]; ok && p != 0 {
 				tainted++
 			}
 		})
 		if text := strings.TrimSpace(l.text); !found && len(text) >= 4 && len(text) <= 120 {
-			place(l.key, t.placeOfText(text), false, false)
+			place(receiver, t.placeOfText(text), false, false)
 		}
 	}
 	f[valueCount], f[contactCount] = math.Log1p(total), math.Log1p(receivers)

@@ -78,6 +78,9 @@ func BenchmarkHostile(b *testing.B) {
 		{"ids", fill("a1b2c3d4e5f6g7h8 ")},
 		{"leaves", `", "k": "` + strings.Repeat(strings.Repeat("a", 118)+`", "k": "`, room/127)},
 		{"brackets", fill("[")},
+		{"hosts", fill("a.com ")[:room-1] + "/"},
+		{"addresses", fill("a@b.c ")},
+		{"values of a long key", `", "` + strings.Repeat("k", room/2) + `": "` + strings.Repeat("1 ", room/4)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			tr := NewTracker(nil, verdict.Task{Instruction: strings.Repeat("aaaa/aaaa ", maxTaskText/10)})
