@@ -78,16 +78,19 @@ var imperatives = func() map[token]bool {
 }()
 
 // leadIns may stand before a leading imperative.
-var leadIns = func() map[string]bool {
+var leadIns = wordSet(`please kindly then next first second third finally lastly also additionally
+	furthermore moreover now immediately urgently simply just instead afterwards after and so but step todo
+	important note attention urgent notice reminder ok okay hey hi dear assistant agent ai instruction instructions
+	task do must always never`)
+
+// wordSet returns the words of a list.
+func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`please kindly then next first second third finally lastly also additionally
-		furthermore moreover now immediately urgently simply just instead afterwards after and so but step todo
-		important note attention urgent notice reminder ok okay hey hi dear assistant agent ai instruction instructions
-		task do must always never`) {
+	for w := range strings.FieldsSeq(words) {
 		m[w] = true
 	}
 	return m
-}()
+}
 
 // urgencyPhrases press the reader to act now.
 var urgencyPhrases = []string{

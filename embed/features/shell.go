@@ -35,14 +35,6 @@ var wrappers = wordSet(`time nohup env xargs exec command builtin then do else n
 // umbrellas are programs whose next word says what they do.
 var umbrellas = wordSet(`git gh glab docker podman kubectl helm aws gcloud az s3 pr issue repo container image volume stash remote`)
 
-func wordSet(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
-
 // commandKeys are argument names under which a command stands.
 var commandKeys = wordSet(`command cmd commands script commandline command_line input task args shell exec`)
 

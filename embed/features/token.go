@@ -263,13 +263,7 @@ func undouble(b []byte) []byte {
 	return b
 }
 
-var stopWords = func() map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`a an and are as at be been but by can could did do does for from had has have he her
-		him his how i if in into is it its just me my no not of on or our out she so some than that the their them then there
-		these they this those to too up us was we were what when where which who will with would you your yours am also any
-		all about here none null true false nan`) {
-		m[w] = true
-	}
-	return m
-}()
+var stopWords = wordSet(`a an and are as at be been but by can could did do does for from had has have he her
+	him his how i if in into is it its just me my no not of on or our out she so some than that the their them then there
+	these they this those to too up us was we were what when where which who will with would you your yours am also any
+	all about here none null true false nan`)

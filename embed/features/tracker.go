@@ -213,6 +213,7 @@ func (t *Tracker) planted(text string, o origin) {
 // Commit records that c was executed and r came back.
 func (t *Tracker) Commit(c verdict.Call, r verdict.Result) {
 	t.counts.Steps++
+	asked := false
 	if c.IsMessage() {
 		t.words(Normalize(clip(c.Text, maxTaskText)), func(tk token) {
 			if len(t.said) < maxSaid {
@@ -220,12 +221,14 @@ func (t *Tracker) Commit(c verdict.Call, r verdict.Result) {
 			}
 		})
 	} else {
-		t.commitCall(c)
+		asked = t.commitCall(c)
 	}
-	t.commitResult(c, r)
+	t.commitResult(c, r, asked)
 }
 
-func (t *Tracker) commitCall(c verdict.Call) {
+// commitCall reports whether the task asks for what c reads: whether an exact
+// value of the arguments stands in the task, or half of their weight does.
+func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 	t.counts.Calls++
 	name := hashString(strings.ToLower(c.Tool))
 	t.counts.LastTool = name
@@ -237,17 +240,27 @@ func (t *Tracker) commitCall(c verdict.Call) {
 	args := Normalize(clip(c.Arguments, maxArgs))
 	t.scratch.leaves = leaves(t.scratch.leaves, args)
 	tainted := false
+	var task, total float64
 	for _, l := range t.scratch.leaves {
-		t.words(l.text, func(tk token) { t.addToken(tk, fromAction) })
-		t.valuesOf(l.text, func(_ valueKind, v token) {
+		t.words(l.text, func(tk token) {
+			w := t.vocab.weight(tk)
+			total += w
+			if t.originOf(tk) == fromTask {
+				task += w
+			}
+			t.addToken(tk, fromAction)
+		})
+		t.valuesOf(l.text, func(kind valueKind, v token) {
 			_, bad := t.taint[v]
 			tainted = tainted || bad
+			asked = asked || kind != valueAmount && kind != valueDomain && t.values[v]&inTask != 0
 			t.addValue(v, inAction)
 		})
 	}
+	asked = asked || total > 0 && task >= total/2
 	t.keepPersonal()
 	if !tainted {
-		return
+		return asked
 	}
 	// What was written with a tainted value carries it on: a file by its path.
 	for _, l := range t.scratch.leaves {
@@ -257,9 +270,11 @@ func (t *Tracker) commitCall(c verdict.Call) {
 			}
 		})
 	}
+	return asked
 }
 
-func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
+// commitResult takes in what came back; asked is as commitCall reports it.
+func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 	k := &t.counts
 	k.LastError = r.Error != ""
 	if k.LastError {
@@ -293,7 +308,7 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	t.scratch.tool.reset()
 	t.words(Normalize(c.Tool), func(tk token) { t.scratch.tool.add(tk, 0, 0) })
 	plain := inResult
-	if t.asked(c) {
+	if asked {
 		plain |= inSource
 	}
 	for i := range ss {
@@ -327,31 +342,6 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result) {
 	}
 	k.MaxScore = max(k.MaxScore, k.LastMax)
 	k.AnyOverride = k.AnyOverride || k.LastOverride
-}
-
-// asked reports whether the task names what c reads.
-func (t *Tracker) asked(c verdict.Call) bool {
-	if c.IsMessage() {
-		return false
-	}
-	var task, total float64
-	exact := false
-	t.scratch.leaves = leaves(t.scratch.leaves, Normalize(clip(c.Arguments, maxArgs)))
-	for _, l := range t.scratch.leaves {
-		// What the call itself brought into the run is of the task only if the
-		// task had it first.
-		t.words(l.text, func(tk token) {
-			w := t.vocab.weight(tk)
-			total += w
-			if t.originOf(tk) == fromTask {
-				task += w
-			}
-		})
-		t.valuesOf(l.text, func(kind valueKind, v token) {
-			exact = exact || kind != valueAmount && kind != valueDomain && t.values[v]&inTask != 0
-		})
-	}
-	return exact || total > 0 && task >= total/2
 }
 
 func (t *Tracker) known(tk token) bool {

@@ -163,14 +163,8 @@ func looksLikeHost(b []byte) bool {
 	return topLevel[string(b[dot+1:])]
 }
 
-var topLevel = func() map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`com org net edu gov mil int io ai co uk de fr it es nl be ch at us ca au jp cn ru in br
-		eu info biz me tv app dev cloud online site store shop xyz top club link test example invalid local localhost internal corp`) {
-		m[w] = true
-	}
-	return m
-}()
+var topLevel = wordSet(`com org net edu gov mil int io ai co uk de fr it es nl be ch at us ca au jp cn ru in br
+	eu info biz me tv app dev cloud online site store shop xyz top club link test example invalid local localhost internal corp`)
 
 // amount reports whether b is a number, and its form without sign, currency,
 // thousands separators and trailing zeros.
