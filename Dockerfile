@@ -25,7 +25,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 
 # The plugin and CUDA's libraries, from packages that are pinned by their hashes.
 FROM python:3.13-slim-bookworm AS plugin-cuda
-COPY scripts/xla-cuda.sh scripts/requirements-xla-cuda13.txt /scripts/
+COPY scripts/xla-cuda.sh scripts/pip.sh scripts/requirements-xla-cuda13.txt /scripts/
 RUN --mount=type=cache,target=/root/.cache/pip /scripts/xla-cuda.sh /opt/xla
 
 # Debian's own package manager brings the C++ library that the plugin needs.
