@@ -61,7 +61,11 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool, before func(*g
 				Digest: r.ledger.Stages["data"].Outputs[filepath.Join("data", name+".jsonl.gz")],
 			})
 		}
-		baselines, err := r.trainBaselines(ctx)
+		vocabulary, err := r.vocabulary()
+		if err != nil {
+			return nil, err
+		}
+		baselines, err := r.trainBaselines(ctx, vocabulary)
 		if err != nil {
 			return nil, err
 		}
@@ -78,8 +82,9 @@ func (r *Run) evaluate(ctx context.Context, dir string, all bool, before func(*g
 				return err
 			}
 			rec.Counts[name] = len(ts)
+			rows := runFeatures(vocabulary, ts)
 			for i, b := range baselines {
-				bt, err := b.traces(ts)
+				bt, err := b.traces(ts, rows)
 				if err != nil {
 					return err
 				}
@@ -204,17 +209,11 @@ func promised(c *artifact.Calibration) calib.Thresholds {
 type baseline struct {
 	model      eval.StepModel
 	thresholds calib.Thresholds
-	run        *Run
-	vocabulary *features.Vocabulary
 }
 
 // trainBaselines fits the baselines of docs/reference/report.md on the training set and
 // sets their thresholds on the conformal set.
-func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
-	v, err := r.vocabulary()
-	if err != nil {
-		return nil, err
-	}
+func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*baseline, error) {
 	runs, err := r.Set("train")
 	if err != nil {
 		return nil, err
@@ -232,7 +231,15 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 		return nil, err
 	}
 	task.Add(1)
-	models := []eval.StepModel{onFeatures}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	onText, err := eval.TrainText(runs, eval.Training{C: 1, Weight: r.weight})
+	if err != nil {
+		return nil, err
+	}
+	task.Add(1)
+	models := []eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText, onFeatures}
 	// Mixing sources costs a linear model: trained on one alone it tells what the
 	// features can do.
 	const alone = "agentdyn"
@@ -251,19 +258,11 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 		models = append(models, m)
 	}
 	task.Add(1)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	onText, err := eval.TrainText(runs, eval.Training{C: 1, Weight: r.weight})
-	if err != nil {
-		return nil, err
-	}
-	task.Add(1)
-	models = append([]eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText}, models...)
+	rows = runFeatures(v, conformal)
 	var out []*baseline
 	for _, m := range models {
-		b := &baseline{model: m, run: r, vocabulary: v}
-		traces, err := eval.Baseline(m, conformal, runFeatures(v, conformal))
+		b := &baseline{model: m}
+		traces, err := eval.Baseline(m, conformal, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -279,8 +278,8 @@ func (r *Run) trainBaselines(ctx context.Context) ([]*baseline, error) {
 // chosen on validation goals of agentdyn and on asb-dev.
 const baselineC = 0.01
 
-func (b *baseline) traces(ts []*data.Trajectory) ([]eval.Trace, error) {
-	traces, err := eval.Baseline(b.model, ts, runFeatures(b.vocabulary, ts))
+func (b *baseline) traces(ts []*data.Trajectory, rows [][][]float32) ([]eval.Trace, error) {
+	traces, err := eval.Baseline(b.model, ts, rows)
 	if err != nil {
 		return nil, err
 	}
