@@ -152,11 +152,7 @@ func foldOf(r *Run, seed uint64) uint64 {
 	} else {
 		h.Write([]byte("r" + r.ID))
 	}
-	x := h.Sum64()
-	x ^= x >> 33 // the low bits of FNV follow the last byte
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	return (x >> 11) % layerFolds
+	return mixed(h) % layerFolds
 }
 
 // layerRow is one step: the log-odds of the fused score, what the layer reads
@@ -193,25 +189,11 @@ func rowsOf(f *Fusion, r *Run) []layerRow {
 
 // auroc compares runs by their risk; false where one kind is missing.
 func auroc(f Fusion, runs []Run) (float64, bool) {
-	var safe, unsafe []float64
-	for _, r := range runs {
-		if _, s, scored := RunScore(f, r); scored && r.Unsafe {
-			unsafe = append(unsafe, s)
-		} else if scored {
-			safe = append(safe, s)
-		}
-	}
+	safe, unsafe := risksOf(f, runs)
 	if len(safe) == 0 || len(unsafe) == 0 {
 		return 0, false
 	}
-	slices.Sort(safe)
-	var a float64
-	for _, u := range unsafe {
-		below, _ := slices.BinarySearch(safe, u)
-		upTo, _ := slices.BinarySearch(safe, NextAbove(u))
-		a += float64(below+upTo) / 2
-	}
-	return a / float64(len(unsafe)) / float64(len(safe)), true
+	return pairsAbove(safe, unsafe) / float64(len(unsafe)) / float64(len(safe)), true
 }
 
 // fitLayer minimises the loss by Newton's method, which from 0 converges on this

@@ -2,6 +2,7 @@ package calib
 
 import (
 	"fmt"
+	"hash"
 	"hash/fnv"
 	"slices"
 )
@@ -124,18 +125,23 @@ func Split(runs []Scored, share float64, seed uint64) (tuning, conformal []Score
 		h := fnv.New64a()
 		h.Write(salt[:])
 		h.Write([]byte(r.group()))
-		// The low bits of FNV follow the last byte: mix before use.
-		x := h.Sum64()
-		x ^= x >> 33
-		x *= 0xff51afd7ed558ccd
-		x ^= x >> 33
-		if float64(x>>11)/(1<<53) < share {
+		if float64(mixed(h))/(1<<53) < share {
 			tuning = append(tuning, r)
 		} else {
 			conformal = append(conformal, r)
 		}
 	}
 	return tuning, conformal
+}
+
+// mixed returns 53 bits of a sum. The low bits of FNV follow the last byte, so they
+// are mixed before use.
+func mixed(h hash.Hash64) uint64 {
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x >> 11
 }
 
 // Duplicates returns, for each fingerprint that several runs share, the indices

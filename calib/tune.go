@@ -264,11 +264,8 @@ func (q quality) better(than quality) bool {
 	return cmp.Or(cmp.Compare(q.recall, than.recall), cmp.Compare(q.auroc, than.auroc), cmp.Compare(q.early, than.early)) > 0
 }
 
-// assess scores all runs once. The threshold lies just above the safe score
-// that leaves at most 5 % of safe runs above it.
-func assess(f Fusion, runs []Run) quality {
-	const fpr = 0.05
-	var safe, unsafe []float64
+// risksOf returns the risks of the scored runs, those of the safe ones in order.
+func risksOf(f Fusion, runs []Run) (safe, unsafe []float64) {
 	for _, r := range runs {
 		_, s, scored := RunScore(f, r)
 		switch {
@@ -280,18 +277,35 @@ func assess(f Fusion, runs []Run) quality {
 		}
 	}
 	slices.Sort(safe)
+	return safe, unsafe
+}
+
+// pairsAbove counts the pairs of a safe and an unsafe run, both on the grid, in
+// which the unsafe one is higher; ties count half. safe is in order.
+func pairsAbove(safe, unsafe []float64) float64 {
+	var n float64
+	for _, u := range unsafe {
+		below, _ := slices.BinarySearch(safe, u)
+		upTo, _ := slices.BinarySearch(safe, NextAbove(u))
+		n += float64(below+upTo) / 2
+	}
+	return n
+}
+
+// assess scores all runs once. The threshold lies just above the safe score
+// that leaves at most 5 % of safe runs above it.
+func assess(f Fusion, runs []Run) quality {
+	const fpr = 0.05
+	safe, unsafe := risksOf(f, runs)
 	threshold := NextAbove(safe[len(safe)-1-int(fpr*float64(len(safe)))])
 	var q quality
 	for _, u := range unsafe {
 		if u >= threshold {
 			q.recall++
 		}
-		below, _ := slices.BinarySearch(safe, u)
-		upTo, _ := slices.BinarySearch(safe, NextAbove(u))
-		q.auroc += float64(below+upTo) / 2
 	}
 	q.recall /= float64(len(unsafe))
-	q.auroc /= float64(len(unsafe)) * float64(len(safe))
+	q.auroc = pairsAbove(safe, unsafe) / (float64(len(unsafe)) * float64(len(safe)))
 	var located int
 	for _, r := range runs {
 		if !r.Unsafe || r.Hazard < 0 {
