@@ -296,7 +296,10 @@ func (m *live) line(b []byte) error {
 		m.verdicts++
 		if l.Run != "" && m.ended.has(l.Run) {
 			m.repeated++
-			return m.late(l.Run, label)
+			if label != calib.Unlabelled {
+				m.label(l.Run, label)
+			}
+			return nil
 		}
 		if l.Run == "" && m.starts(&v) {
 			if err := m.end(""); err != nil {
@@ -374,14 +377,6 @@ func (r *liveRun) take(v *guard.Verdict, message bool) error {
 		return fmt.Errorf("%w: risk is %v", calib.ErrScore, risk)
 	}
 	r.risk, r.judged = max(r.risk, risk), true
-	return nil
-}
-
-// late takes the label, if there is one, of a run that has ended.
-func (m *live) late(id string, l calib.Label) error {
-	if l != calib.Unlabelled {
-		m.label(id, l)
-	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -79,7 +78,7 @@ func (e endedRuns) MarshalJSON() ([]byte, error) {
 	for _, h := range e.order[e.next:] {
 		b = append(binary.LittleEndian.AppendUint64(b, h), e.flags[h])
 	}
-	return json.Marshal(base64.StdEncoding.EncodeToString(b))
+	return json.Marshal(b) // base64
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
