@@ -39,28 +39,17 @@ func short(texts int) iter.Seq2[*data.Trajectory, error] {
 // Parquet, embeds and reports its peak. 60,000 texts by default; with
 // DREAMGUARD_SCALE set (make scale) the million that the bound is promised for.
 func TestEmbedAtScale(t *testing.T) {
-	if dir := os.Getenv("PIPELINE_SCALE_DIR"); dir != "" { // the process that is measured
+	if dir := measuredIn(); dir != "" {
 		stats, err := EmbedFiles(t.Context(), EmbedOptions{
 			Encoder: configs.Encoder{Kind: "hash", Dims: 256}, Files: []string{filepath.Join(dir, "runs.parquet")}, Out: filepath.Join(dir, "vectors"),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := json.Marshal(scaleResult{stats, highWaterMiB(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "result.json"), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		report(t, dir, scaleResult{stats, highWaterMiB(t)})
 		return
 	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the peak memory of a process is read from /proc")
-	}
-	if testing.Short() {
-		t.Skip("-short: starts a process")
-	}
+	needsProcess(t)
 	// Measured: 83 MiB for 60,000 texts, 144 MiB for a million.
 	texts, most := 60_000, 200.0
 	if os.Getenv("DREAMGUARD_SCALE") != "" {
@@ -72,19 +61,8 @@ func TestEmbedAtScale(t *testing.T) {
 	}
 	// First all, then again with everything known: both are within the bound.
 	for _, again := range []bool{false, true} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEmbedAtScale$", "-test.timeout=30m")
-		cmd.Env = append(os.Environ(), "PIPELINE_SCALE_DIR="+dir)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		b, err := os.ReadFile(filepath.Join(dir, "result.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var r scaleResult
-		if err := json.Unmarshal(b, &r); err != nil {
-			t.Fatal(err)
-		}
+		measure(t, dir, "30m", &r)
 		t.Logf("%d texts, %d embedded in %d segments, peak %.0f MiB", r.Stats.Texts, r.Stats.Embedded, r.Stats.Segments, r.PeakMiB)
 		if want := texts / 41 * 41; r.Stats.Vectors != want || !again && r.Stats.Embedded != want || again && r.Stats.Embedded != 0 {
 			t.Errorf("%+v, want %d texts", r.Stats, want)
@@ -98,6 +76,52 @@ func TestEmbedAtScale(t *testing.T) {
 type scaleResult struct {
 	Stats   EmbedStats
 	PeakMiB float64
+}
+
+// scaleDir names, in the environment of a process that is measured, the folder of
+// its inputs and of its report.
+const scaleDir = "PIPELINE_SCALE_DIR"
+
+// measuredIn returns that folder if this is the process that is measured.
+func measuredIn() string { return os.Getenv(scaleDir) }
+
+func needsProcess(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the peak memory of a process is read from /proc")
+	}
+	if testing.Short() {
+		t.Skip("-short: starts a process")
+	}
+}
+
+// measure runs this test again in a process of its own and reads what it reports.
+func measure(t *testing.T, dir, timeout string, result any) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout="+timeout)
+	cmd.Env = append(os.Environ(), scaleDir+"="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// report tells the process that measures this one.
+func report(t *testing.T, dir string, result any) {
+	t.Helper()
+	b, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), b, 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // highWaterMiB is the largest resident memory of this process. Getrusage would

@@ -60,10 +60,7 @@ func TestBackendFlag(t *testing.T) {
 		"run --out x --set backend=cuda":        "backend: want go, xla:cpu or xla:cuda",
 		"run --out x --config debug --backend=": `run: --backend ""`,
 	} {
-		r := run(t, strings.Fields(line)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
-			t.Errorf("dreamguard %s: exit %d, stderr %q; want exit 2 and %q", line, r.code, r.stderr, want)
-		}
+		wantUsage(t, line, want)
 	}
 }
 

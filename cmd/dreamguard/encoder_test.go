@@ -141,10 +141,7 @@ func TestEncoderUsage(t *testing.T) {
 		"encoder agree --from x --pairs 1 y": "--pairs 1",
 		"encoder cosine one":                 "see dreamguard encoder cosine --help",
 	} {
-		r := run(t, strings.Fields(line)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, want) || r.stdout != "" {
-			t.Errorf("dreamguard %s: exit %d, stderr %q, stdout %q; want exit 2 and %q", line, r.code, r.stderr, r.stdout, want)
-		}
+		wantUsage(t, line, want)
 	}
 	if r := run(t, "encoder", "distill", "-q", "--from", t.TempDir(), "--corpus", "y", "--out", "z"); r.code != exitFailure || !strings.Contains(r.stderr, "config.json") {
 		t.Errorf("an empty folder: %+v", r)

@@ -70,10 +70,17 @@ func TestUsageErrors(t *testing.T) {
 		"version extra":        "see dreamguard version --help",
 		"version --quiet=many": "see dreamguard version --help",
 	} {
-		r := run(t, strings.Fields(line)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, want) || r.stdout != "" {
-			t.Errorf("dreamguard %s: exit %d, stderr %q, stdout %q; want exit 2 and %q", line, r.code, r.stderr, r.stdout, want)
-		}
+		wantUsage(t, line, want)
+	}
+}
+
+// wantUsage checks that a command line is refused as a wrong use, with want in the
+// message and no output.
+func wantUsage(t *testing.T, line, want string) {
+	t.Helper()
+	r := run(t, strings.Fields(line)...)
+	if r.code != exitUsage || !strings.Contains(r.stderr, want) || r.stdout != "" {
+		t.Errorf("dreamguard %s: exit %d, stderr %q, stdout %q; want exit 2 and %q", line, r.code, r.stderr, r.stdout, want)
 	}
 }
 
