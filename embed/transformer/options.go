@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 )
 
 // Pooling is how the vectors of a sequence's tokens become one vector.
@@ -220,18 +220,10 @@ func readJSON(path string, v any) error {
 }
 
 // readFile reads a file of at most most bytes.
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+func readFile(path string, most int) ([]byte, error) {
+	b, err := boundedfile.Read(path, most)
+	if errors.Is(err, boundedfile.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > most {
-		return nil, fmt.Errorf("%s: %w: over %d bytes", path, ErrConfig, most)
-	}
-	return b, nil
+	return b, err
 }
