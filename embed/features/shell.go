@@ -44,8 +44,9 @@ const (
 )
 
 // commandVerbs returns what the programs in a shell command do. It finds words
-// where programs stand, it does not understand the language: quoting can hide a
-// program from it, and then the command counts as verbExec.
+// where programs stand, it does not understand the language. Who wants to can hide
+// a program from it: behind the bounds above, or in what it takes for a
+// here-document.
 func commandVerbs(s string) verbSet {
 	s = strings.ToLower(s[:min(len(s), maxCommand)])
 	var set verbSet
