@@ -16,8 +16,8 @@ import (
 // bytes from the same settings and files, so that old results are made again.
 const (
 	dataCode      = 6
-	embedCode     = 3
-	trainCode     = 1
+	embedCode     = 4
+	trainCode     = 2
 	calibrateCode = 2
 	evalCode      = 4
 )

@@ -198,17 +198,19 @@ func (n *net) predict(h, z *Node) *Node {
 // (docs/decisions/heads-in-parts.md).
 //
 // drop, if not nil, is the dropout mask over the columns, 1 on those of f', and
-// dropState that over the third part as a whole, [n, 1].
+// dropState that over the third part as a whole but for the bias, which is the
+// logit's, [n, 1].
 func (n *net) heads(h, zh, a, f, e, drop, dropState *Node) (haz, pre *Node) {
 	x := Concatenate([]*Node{h, zh, a, f, e}, 1)
 	if drop != nil {
 		x = Mul(x, drop)
 	}
 	logit := func(name string) *Node {
-		y := n.linear(name+".out", n.mlp(name+".l1", x))
+		y := dot(n.mlp(name+".l1", x), n.params[name+".out.w"])
 		if dropState != nil {
 			y = Mul(y, dropState)
 		}
+		y = Add(y, row(n.params[name+".out.b"]))
 		if n.U > 0 {
 			y = Add(y, dot(n.mlp(name+".feat.l1", f), n.params[name+".feat.out.w"]))
 		}

@@ -24,9 +24,9 @@ func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 		t.scratch.leaves = leaves(t.scratch.leaves, args)
 		t.collect(&f, c.Tool)
 		t.shares(&f)
-		t.tool(&f, c.Tool)
+		verbs := t.tool(&f, c.Tool)
 		t.match(&f)
-		t.personal(&f, t.exact(&f))
+		t.personal(&f, t.exact(&f, verbs))
 		lower := strings.ToLower(args)
 		f[argDestructive] = bit(t.marked(lower, destructiveWords))
 		f[argSecret] = bit(t.marked(lower, secretMarks))
@@ -123,8 +123,9 @@ func (t *Tracker) shares(f *[count]float64) {
 	f[massResult] = math.Log1p(by[fromResult])
 }
 
-// tool fills the features of the tool itself.
-func (t *Tracker) tool(f *[count]float64, name string) {
+// tool fills the features of the tool itself and returns the classes of all verbs
+// in its name and of the programs it runs.
+func (t *Tracker) tool(f *[count]float64, name string) (all verbSet) {
 	lower := strings.ToLower(name)
 	info := t.tools[hashString(lower)]
 	f[toolUsed] = math.Log1p(float64(info.Used))
@@ -134,7 +135,9 @@ func (t *Tracker) tool(f *[count]float64, name string) {
 
 	class := verbNone
 	for i := range t.scratch.tool.list {
-		if v := verbOf[t.scratch.tool.list[i].t]; v > class && (class == verbNone || class == verbRead) {
+		v := verbOf[t.scratch.tool.list[i].t]
+		all.add(v)
+		if v > class && (class == verbNone || class == verbRead) {
 			class = v
 		}
 	}
@@ -206,16 +209,65 @@ func (t *Tracker) tool(f *[count]float64, name string) {
 			f[toolLikeDirective] = max(f[toolLikeDirective], like/descriptionTotal)
 		}
 	}
+	return all | verbs
 }
 
-// commandVerbs returns what the programs in the command of the call do.
+// commandVerbs returns what the programs in the command of the call do, nothing
+// if it has none.
 func (t *Tracker) commandVerbs() (set verbSet) {
-	for _, l := range t.scratch.leaves {
-		if len(t.scratch.leaves) == 1 || commandKeys[strings.ToLower(l.key)] {
-			set |= commandVerbs(l.text)
+	all := t.scratch.leaves
+	r := &t.scratch.commands
+	if len(all) == maxLeaves { // the last holds what was not read
+		set.add(verbExec)
+	}
+	var command, behind []string
+	for i := 0; i < len(all); {
+		list := all[i : i+1]
+		for i++; i < len(all) && all[i].more; i++ {
+			list = all[i-len(list) : i+1]
+		}
+		key := strings.ToLower(list[0].key)
+		switch {
+		case codeKeys[key]:
+			set.add(verbExec)
+		case commandsKeys[key]:
+			for _, l := range list {
+				set |= r.command(l.text)
+			}
+		case wordsKeys[key]:
+			behind = appendWords(behind, list)
+		case !commandKeys[key] && (len(all) > 1 || key != "" && !t.namesShell()):
+		case len(list) > 1:
+			set |= r.words(appendWords(nil, list))
+		case command != nil: // several commands in a list of objects
+			set |= r.command(list[0].text)
+		default:
+			command = appendWords(nil, list)
+			set |= r.command(list[0].text)
 		}
 	}
+	if command != nil && behind != nil {
+		set |= r.words(append(command, behind...))
+	}
 	return set
+}
+
+// namesShell reports whether the tool's name says that it runs commands of a
+// shell.
+func (t *Tracker) namesShell() bool {
+	return slices.ContainsFunc(t.scratch.tool.list, func(i setItem) bool { return shellWords[i.t] })
+}
+
+// appendWords appends the words of a command: the items of a list, or what
+// blanks separate in a single text.
+func appendWords(dst []string, list []leaf) []string {
+	if len(list) == 1 {
+		return append(dst, strings.Fields(list[0].text)...)
+	}
+	for _, l := range list {
+		dst = append(dst, l.text)
+	}
+	return dst
 }
 
 // match compares the call with each directive seen.
@@ -284,11 +336,11 @@ func overlap(a, b float64) float64 {
 // exact looks up where the exact values of the arguments stand. It reports
 // whether a receiver does not stand in the task: one that an argument names as
 // such or, in a call without such arguments, any e-mail address.
-func (t *Tracker) exact(f *[count]float64) (stranger bool) {
+func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 	var all, contacts [4]float64 // task, result, directive, nowhere
 	var total, receivers, tainted float64
 	var domains, domainsTask, domainsSeen, unsourced float64
-	login := f[isAuth] > 0 && slices.ContainsFunc(t.scratch.leaves, func(l leaf) bool { return containsAny(strings.ToLower(l.key), passwordKeys) })
+	login := isLogin(verbs, t.scratch.leaves)
 	named := false
 	place := func(receiver bool, p int, contact, asked bool) {
 		all[p]++
@@ -415,6 +467,13 @@ func (t *Tracker) placeOfText(text string) int {
 		return 1
 	}
 	return 3
+}
+
+// isLogin reports whether a call of these classes hands over a password and does
+// nothing else. Whole names only: a name that merely holds such a word must not
+// make a receiver invisible.
+func isLogin(verbs verbSet, args []leaf) bool {
+	return verbs == verbSet(0).with(verbAuth) && slices.ContainsFunc(args, func(l leaf) bool { return passwordKeys[strings.ToLower(l.key)] })
 }
 
 func isContactKey(key string) bool {

@@ -19,4 +19,4 @@ package features
 
 // Version is the version of the feature definitions. It changes whenever any
 // feature can take another value on some run.
-const Version = 2
+const Version = 3

@@ -518,7 +518,7 @@ func TestPersonalValues(t *testing.T) {
 }
 
 func TestPathScope(t *testing.T) {
-	tr := NewTracker(nil, verdict.Task{Instruction: "Remove old finance files below tmp/export, ./build/out and C:\\work\\old, and /srv/cache/a.bin. Then /run.sh."})
+	tr := NewTracker(nil, verdict.Task{Instruction: "Remove old finance files below tmp/export, ./build/out and C:\\work\\old, ~/work, /srv/app/v1.2, /etc/app/conf.d and /srv/cache/a.bin. Then /run.sh."})
 	for args, outside := range map[string]float64{
 		`{"path": "tmp/export/2024/a.csv"}`:               0,
 		`{"path": "./tmp//export/a.csv"}`:                 0,
@@ -536,6 +536,12 @@ func TestPathScope(t *testing.T) {
 		`{"path": "tmp\\export\\..\\..\\x\\y"}`:           1,
 		`{"path": "../tmp/export/a.csv"}`:                 1,
 		`{"path": "finance/ledger.db"}`:                   1, // a word of the task is no folder
+		`{"path": "/srv/app/v1.2/x"}`:                     0,
+		`{"path": "/srv/app/v1.3"}`:                       1, // v1.2 is a folder and does not open its parent
+		`{"path": "/etc/app/conf.e/x"}`:                   1, // nor does conf.d
+		`{"path": "~/../tmp/export/a.csv"}`:               1,
+		`{"path": "~/work/a.csv"}`:                        0,
+		`{"path": "~/work/../b.csv"}`:                     1,
 		`{"paths": ["tmp/export/a.csv", "finance/x.db"]}`: 0.5,
 	} {
 		if f := get(t, tr, call("delete_file", args)); f["delete_outside"] != outside || f["path_scope"] != 1-outside {
@@ -548,9 +554,9 @@ func TestPathScope(t *testing.T) {
 // outlive the program that wrote them, so either may change with it only.
 func TestVersion(t *testing.T) {
 	const (
-		version    = 2
-		definition = "73c3d878403c1ff3d17d6686e34ddcdb7e728fe6b2bd762deafa5f286ef51519"
-		layout     = "b369ec5d5e8372cbd902e23e64d570a3c9b0922645b0dc1d3a1d2bd1f92464ce"
+		version    = 3
+		definition = "7e19b7f10e74f102acbd08a9a02f18f8997efb490ef7ffbea2c697651e0ff081"
+		layout     = "217ce33d33751931d2825e9241b99a3553c298f8253320bb9ac60ba442b6a4b2"
 	)
 	if got := Digest(); Version != version || got != definition {
 		t.Errorf("version %d, digest of the definitions %s: raise Version and pin both", Version, got)

@@ -9,6 +9,7 @@ import (
 // leaf is one value inside a call's arguments with the name it stands under.
 type leaf struct {
 	key, text string
+	more      bool // a further value of the same name, as in a list
 }
 
 // leaves splits arguments into leaves. It accepts JSON and the near-JSON that
@@ -22,9 +23,13 @@ func leaves(dst []leaf, args string) []leaf {
 		return dst
 	}
 	if s[0] != '{' && s[0] != '[' {
-		return append(dst, leaf{"", unquote(s)})
+		return append(dst, leaf{text: unquote(s)})
 	}
-	key := ""
+	key, used := "", false // whether key has a value already
+	add := func(text string) {
+		dst = append(dst, leaf{key, text, used})
+		used = true
+	}
 	for i := 0; i < len(s); {
 		if len(dst) == maxLeaves {
 			dst[maxLeaves-1].text += " " + s[i:]
@@ -38,10 +43,10 @@ func leaves(dst []leaf, args string) []leaf {
 				j++
 			}
 			if j < len(s) && s[j] == ':' {
-				key, i = str, j+1
+				key, used, i = str, false, j+1
 				continue
 			}
-			dst = append(dst, leaf{key, str})
+			add(str)
 			i = next
 		case c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':' || c == ' ' || c == '\n' || c == '\t' || c == '\r':
 			i++
@@ -51,9 +56,9 @@ func leaves(dst []leaf, args string) []leaf {
 				j++
 			}
 			if word := strings.TrimSpace(s[i:j]); j < len(s) && s[j] == ':' {
-				key = word
+				key, used = word, false
 			} else if word != "null" && word != "None" {
-				dst = append(dst, leaf{key, word})
+				add(word)
 			}
 			i = max(j, i+1)
 		}

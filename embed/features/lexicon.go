@@ -26,6 +26,12 @@ func (s *verbSet) add(c verbClass) {
 	}
 }
 
+// with returns s and c.
+func (s verbSet) with(c verbClass) verbSet {
+	s.add(c)
+	return s
+}
+
 func (s verbSet) has(c verbClass) bool { return c != verbNone && s&(1<<(c-1)) != 0 }
 
 // verbWords lists the verbs of each class as they stand in tool names and in
@@ -147,7 +153,7 @@ var secretKeys = []string{
 }
 
 // passwordKeys are argument names of a login.
-var passwordKeys = []string{"password", "passwd", "pwd", "passcode", "secret", "otp"}
+var passwordKeys = wordSet(`password passwd pwd passcode otp`)
 
 // contactKeys are argument names under which a receiver stands.
 var contactKeys = []string{

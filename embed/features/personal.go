@@ -189,11 +189,25 @@ func (t *Tracker) personal(f *[count]float64, stranger bool) {
 func (t *Tracker) addScope(path []byte) {
 	t.addValue(valueToken(valuePath, path), inScope)
 	slash := bytes.LastIndexByte(path, '/')
-	isFile := bytes.IndexByte(path[slash+1:], '.') > 0
 	// Above "/home" or "src" lies too much for a file in it to open it all.
-	if isFile && slash > 0 && bytes.IndexByte(path[1:slash], '/') >= 0 {
+	if isFile(path[slash+1:]) && slash > 0 && bytes.IndexByte(path[1:slash], '/') >= 0 {
 		t.addValue(valueToken(valuePath, path[:slash]), inScope)
 	}
+}
+
+// isFile reports whether a name ends as files do: in a dot and up to five letters
+// and digits, a letter first (a.tar.gz, but not v1.2 nor conf.d).
+func isFile(name []byte) bool {
+	dot := bytes.LastIndexByte(name, '.')
+	if dot <= 0 || len(name)-dot < 2 || len(name)-dot > 6 || classes[name[dot+1]] != lower || string(name[dot:]) == ".d" {
+		return false
+	}
+	for _, c := range name[dot+1:] {
+		if classes[c] != lower && classes[c] != digit {
+			return false
+		}
+	}
+	return true
 }
 
 // inTaskScope reports whether path, or a folder that it lies in, is one of

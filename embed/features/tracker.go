@@ -124,6 +124,7 @@ type scratch struct {
 	tool      tokenSet
 	both      tokenSet
 	leafSet   tokenSet
+	commands  commandReader
 }
 
 // NewTracker starts a run. A nil vocabulary weighs all tokens alike.

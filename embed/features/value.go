@@ -134,6 +134,9 @@ func cleanPath(b []byte) []byte {
 			b[i] = '/'
 		}
 	}
+	if bytes.HasPrefix(b, []byte("~/")) { // nobody knows what lies above it
+		return append(b[:0], strings.TrimSuffix("~/"+path.Clean(string(b[2:])), "/.")...)
+	}
 	if b[0] == '.' || bytes.Contains(b, []byte("/.")) || bytes.Contains(b, []byte("//")) {
 		return append(b[:0], path.Clean(string(b))...)
 	}
