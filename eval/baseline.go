@@ -253,9 +253,12 @@ type featureModel struct {
 
 var errFeatures = errors.New("wrong features")
 
-func (m *featureModel) check(f []float32) error {
-	if len(f) != len(m.mean) {
-		return fmt.Errorf("%w: %d values, want %d", errFeatures, len(f), len(m.mean))
+func (m *featureModel) check(f []float32) error { return checkFeatures(f, len(m.mean)) }
+
+// checkFeatures refuses a vector that has not width finite values.
+func checkFeatures(f []float32, width int) error {
+	if len(f) != width {
+		return fmt.Errorf("%w: %d values, want %d", errFeatures, len(f), width)
 	}
 	for j, x := range f {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
