@@ -10,7 +10,6 @@ import (
 
 	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/data"
-	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
@@ -203,104 +202,6 @@ func promised(c *artifact.Calibration) calib.Thresholds {
 		Hold:  calib.Threshold{Value: hold, K: cert.KHold, N: cert.N, Alpha: alphaHold},
 		Alpha: cert.Alpha, N: cert.N, Alerted: cert.Alerted, NoGuarantee: cert.NoGuarantee,
 	}
-}
-
-// baseline is a trained baseline with its thresholds.
-type baseline struct {
-	model      eval.StepModel
-	thresholds calib.Thresholds
-}
-
-// trainBaselines fits the baselines of docs/reference/report.md on the training set and
-// sets their thresholds on the conformal set.
-func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*baseline, error) {
-	runs, err := r.Set("train")
-	if err != nil {
-		return nil, err
-	}
-	conformal, err := r.Set("conformal")
-	if err != nil {
-		return nil, err
-	}
-	task := r.opts.Progress.Start("baselines", 3)
-	defer task.Done()
-	options := eval.Training{C: baselineC, Weight: r.weight}
-	rows := runFeatures(v, runs)
-	onFeatures, err := eval.TrainFeatures(runs, rows, options)
-	if err != nil {
-		return nil, err
-	}
-	task.Add(1)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	onText, err := eval.TrainText(runs, eval.Training{C: 1, Weight: r.weight})
-	if err != nil {
-		return nil, err
-	}
-	task.Add(1)
-	models := []eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText, onFeatures}
-	// Mixing sources costs a linear model: trained on one alone it tells what the
-	// features can do.
-	const alone = "agentdyn"
-	if slices.ContainsFunc(runs, func(t *data.Trajectory) bool { return t.Dataset == alone && t.Located() }) {
-		options.On = alone
-		options.Weight = func(t *data.Trajectory) float64 {
-			if t.Dataset == alone {
-				return r.weight(t)
-			}
-			return 0
-		}
-		m, err := eval.TrainFeatures(runs, rows, options)
-		if err != nil {
-			return nil, err
-		}
-		models = append(models, m)
-	}
-	task.Add(1)
-	rows = runFeatures(v, conformal)
-	var out []*baseline
-	for _, m := range models {
-		b := &baseline{model: m}
-		traces, err := eval.Baseline(m, conformal, rows)
-		if err != nil {
-			return nil, err
-		}
-		if b.thresholds, err = eval.BaselineThresholds(m, traces, r.Config.Calib.Alpha); err != nil {
-			return nil, fmt.Errorf("baseline %s: %w", m.Name(), err)
-		}
-		out = append(out, b)
-	}
-	return out, nil
-}
-
-// baselineC is the inverse L2 strength of the logistic regression on features,
-// chosen on validation goals of agentdyn and on asb-dev.
-const baselineC = 0.01
-
-func (b *baseline) traces(ts []*data.Trajectory, rows [][][]float32) ([]eval.Trace, error) {
-	traces, err := eval.Baseline(b.model, ts, rows)
-	if err != nil {
-		return nil, err
-	}
-	return eval.At(traces, b.thresholds), nil
-}
-
-// runFeatures computes the call features of every step of every run.
-func runFeatures(v *features.Vocabulary, ts []*data.Trajectory) [][][]float32 {
-	out := make([][][]float32, len(ts))
-	parallel(len(ts), func(i int) {
-		t := ts[i]
-		tracker := features.NewTracker(v, t.StartTask())
-		flat := make([]float32, features.Count()*len(t.Steps))
-		out[i] = make([][]float32, len(t.Steps))
-		for k := range t.Steps {
-			out[i][k] = flat[k*features.Count() : (k+1)*features.Count()]
-			tracker.Compute(out[i][k], t.Call(k))
-			tracker.Commit(t.Call(k), t.Result(k))
-		}
-	})
-	return out
 }
 
 // now is the date that is written into a certificate.

@@ -19,7 +19,7 @@ const (
 	embedCode     = 4
 	trainCode     = 2
 	calibrateCode = 2
-	evalCode      = 4
+	evalCode      = 5
 )
 
 // inputs gathers what a stage depends on.
