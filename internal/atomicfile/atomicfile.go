@@ -20,9 +20,19 @@ const TempPrefix = ".dreamguard-tmp-"
 // Write calls fill with a buffered writer to a temporary file beside path,
 // syncs it, and renames it over path. The mode is 0o666 less the umask,
 // or that of the file it replaces.
-func Write(path string, fill func(io.Writer) error) (err error) {
+func Write(path string, fill func(io.Writer) error) error {
+	return write(path, 0o666, fill)
+}
+
+// WritePrivate is Write for a file that only its owner may read or write,
+// whatever the umask and the mode of the file it replaces.
+func WritePrivate(path string, fill func(io.Writer) error) error {
+	return write(path, 0o600, fill)
+}
+
+func write(path string, mode os.FileMode, fill func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
-	f, err := createTemp(dir)
+	f, err := createTemp(dir, mode)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -33,7 +43,7 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	if old, statErr := os.Stat(path); statErr == nil && old.Mode().IsRegular() {
+	if old, statErr := os.Stat(path); mode == 0o666 && statErr == nil && old.Mode().IsRegular() {
 		if err := f.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
@@ -96,12 +106,12 @@ func Clean(dir string) error {
 	return nil
 }
 
-// createTemp is os.CreateTemp with mode 0o666 less the umask rather than 0o600,
-// since these files are results to share, not secrets.
-func createTemp(dir string) (*os.File, error) {
+// createTemp is os.CreateTemp with the given mode less the umask: most of these
+// files are results to share, not secrets.
+func createTemp(dir string, mode os.FileMode) (*os.File, error) {
 	for try := 0; ; try++ {
 		name := filepath.Join(dir, fmt.Sprintf("%s%d-%d", TempPrefix, os.Getpid(), try))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 		if errors.Is(err, os.ErrExist) && try < 10000 {
 			continue
 		}

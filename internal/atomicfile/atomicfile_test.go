@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -86,5 +87,29 @@ func TestClean(t *testing.T) {
 	}
 	if err := Clean(filepath.Join(dir, "missing")); err != nil {
 		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestWritePrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := WritePrivate(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "new")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("mode %v, want 0600 whatever the file had before", got)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "new" {
+		t.Errorf("got %q, %v", b, err)
 	}
 }
