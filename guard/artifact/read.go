@@ -64,18 +64,23 @@ func Open(path string) (*Artifact, error) {
 	return a, nil
 }
 
-// OpenFS reads and checks the artifact at the root of fsys.
+// OpenFS reads and checks the artifact at the root of fsys. Hashing takes a third
+// of that. Who keeps the digests of files that have not changed may give an fsys
+// whose open files have a method SHA256() string: it is called after the file was
+// read to its end, and returns the digest of what was read, or "" to have it
+// taken.
 func OpenFS(fsys fs.FS) (*Artifact, error) { return read(folder{fsys}) }
 
 // source is where the files come from.
 type source interface {
-	// file returns the named file. The error wraps ErrMissing, ErrPath or
-	// ErrTooLarge and names the file.
-	file(name string, max int64) ([]byte, error)
+	// file returns the named file and, where the source knows it already, its
+	// sha256 in hex. The error wraps ErrMissing, ErrPath or ErrTooLarge and names
+	// the file.
+	file(name string, max int64) (b []byte, sum string, err error)
 }
 
 func read(src source) (*Artifact, error) {
-	b, err := src.file(ManifestFile, maxJSON)
+	b, _, err := src.file(ManifestFile, maxJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +97,14 @@ func read(src source) (*Artifact, error) {
 		case TrainedFile:
 			limit = maxTrained
 		}
-		b, err := src.file(name, limit)
+		b, got, err := src.file(name, limit)
 		if err != nil {
 			return nil, err
 		}
-		if got := Sum(b); got != m.Files[name] {
+		if got == "" {
+			got = Sum(b)
+		}
+		if got != m.Files[name] {
 			return nil, fmt.Errorf("%s: %w: sha256 is %.12s, the manifest says %.12s: the file is damaged or belongs to another model, copy the folder again", name, ErrDigest, got, m.Files[name])
 		}
 		switch name {
@@ -115,7 +123,7 @@ func read(src source) (*Artifact, error) {
 			a.Trained = b
 		}
 	}
-	b, err = src.file(CalibrationFile, MaxCalibration)
+	b, _, err = src.file(CalibrationFile, MaxCalibration)
 	if errors.Is(err, ErrMissing) {
 		return a, nil
 	}
@@ -186,46 +194,49 @@ func CheckTensors(got map[string]safetensors.Tensor, d Dims) error {
 // folder reads from a file system.
 type folder struct{ fsys fs.FS }
 
-func (d folder) file(name string, max int64) ([]byte, error) {
+func (d folder) file(name string, max int64) ([]byte, string, error) {
 	// Stat before Open: opening a named pipe would wait for a writer.
 	info, err := fs.Stat(d.fsys, name)
 	switch {
 	case err == nil:
 	case isLink(d.fsys, name):
-		return nil, fmt.Errorf("%s: %w: a symbolic link that leads out of the folder or nowhere (%w)", name, ErrPath, err)
+		return nil, "", fmt.Errorf("%s: %w: a symbolic link that leads out of the folder or nowhere (%w)", name, ErrPath, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %w", name, ErrMissing)
+		return nil, "", fmt.Errorf("%s: %w", name, ErrMissing)
 	default:
-		return nil, err
+		return nil, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w: it is %v", name, ErrPath, info.Mode().Type())
+		return nil, "", fmt.Errorf("%s: %w: it is %v", name, ErrPath, info.Mode().Type())
 	}
 	if info.Size() > max {
-		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d", name, ErrTooLarge, info.Size(), max)
+		return nil, "", fmt.Errorf("%s: %w: %d bytes, at most %d", name, ErrTooLarge, info.Size(), max)
 	}
 	f, err := d.fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer f.Close() // read only
 	// Files embedded in the program (checkpoints/shipped) are used in place.
 	if held, ok := f.(interface{ Bytes() []byte }); ok {
 		if b := held.Bytes(); int64(len(b)) <= max {
-			return b, nil
+			return b, "", nil
 		}
-		return nil, fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, max)
+		return nil, "", fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, max)
 	}
 	// One byte more than was announced shows a file that grows meanwhile.
 	b := make([]byte, info.Size()+1)
 	n, err := io.ReadFull(f, b)
 	if err == nil {
-		return nil, fmt.Errorf("%s: %w: it grows while it is read", name, ErrTooLarge)
+		return nil, "", fmt.Errorf("%s: %w: it grows while it is read", name, ErrTooLarge)
 	}
 	if err != io.ErrUnexpectedEOF && err != io.EOF {
-		return nil, err
+		return nil, "", err
 	}
-	return b[:n], nil
+	if known, ok := f.(interface{ SHA256() string }); ok {
+		return b[:n], known.SHA256(), nil
+	}
+	return b[:n], "", nil
 }
 
 func isLink(fsys fs.FS, name string) bool {

@@ -13,15 +13,15 @@ import (
 // bundle holds the files of a tar in memory.
 type bundle map[string][]byte
 
-func (b bundle) file(name string, max int64) ([]byte, error) {
+func (b bundle) file(name string, max int64) ([]byte, string, error) {
 	data, ok := b[name]
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, ErrMissing)
+		return nil, "", fmt.Errorf("%s: %w", name, ErrMissing)
 	}
 	if int64(len(data)) > max {
-		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d", name, ErrTooLarge, len(data), max)
+		return nil, "", fmt.Errorf("%s: %w: %d bytes, at most %d", name, ErrTooLarge, len(data), max)
 	}
-	return data, nil
+	return data, "", nil
 }
 
 func openTar(name string) (bundle, error) {
