@@ -87,12 +87,13 @@ func Parse(b []byte) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	file := make(chan [sha256.Size]byte, 1)
+	go func() { file <- sha256.Sum256(b) }() // takes as long as the tokenizer
 	words, err := tokenize.FromVocabulary(t.Tokens, true)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVocabulary, err)
 	}
-	file := sha256.Sum256(b)
-	sum := sha256.Sum256(fmt.Appendf(nil, "dreamguard embed/static version %d %x", Version, file))
+	sum := sha256.Sum256(fmt.Appendf(nil, "dreamguard embed/static version %d %x", Version, <-file))
 	return &Encoder{
 		id:    embed.ID{Kind: "static", Name: t.Manifest.Name, Dims: t.Manifest.Dims, Digest: hex.EncodeToString(sum[:])},
 		file:  b,
