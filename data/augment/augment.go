@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dreamguard/dreamguard/data"
 )
@@ -24,8 +25,11 @@ import (
 const Dataset = "augmented"
 
 // wrapper is the block in which AgentDojo and AgentDyn plant a goal. The goal is
-// the first group.
-var wrapper = regexp.MustCompile(`(?is)(?:</?information>\s*)?this\s+is\s+an\s+important\s+message\s+from\s+me,.{0,200}?please\s+do\s+the\s+following\s+first:(.{4,900}?)after\s+you\s+do\s+that,\s+you\s+can\s+solve\s+the\s+task.{0,100}?thanks!(?:.{0,20}?signed,[\s\\n]*\w+[\s\\n]+\w+)?(?:\s*</?information>)?`)
+// the first group. It is compiled when it is first needed: that takes a millisecond,
+// and most programs that link this package never do.
+var wrapper = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)(?:</?information>\s*)?this\s+is\s+an\s+important\s+message\s+from\s+me,.{0,200}?please\s+do\s+the\s+following\s+first:(.{4,900}?)after\s+you\s+do\s+that,\s+you\s+can\s+solve\s+the\s+task.{0,100}?thanks!(?:.{0,20}?signed,[\s\\n]*\w+[\s\\n]+\w+)?(?:\s*</?information>)?`)
+})
 
 var spaces = regexp.MustCompile(`(?:\s|\\+n|\\+\s)+`)
 
@@ -44,7 +48,7 @@ func key(t *data.Trajectory) string { return t.Suite + "/" + t.InjectionTask }
 // unwrapped and on one line, or "" if none is found.
 func Planted(t *data.Trajectory) string {
 	for i := range t.Steps {
-		if m := wrapper.FindStringSubmatch(t.Steps[i].Result); m != nil {
+		if m := wrapper().FindStringSubmatch(t.Steps[i].Result); m != nil {
 			return strings.TrimSpace(strings.ReplaceAll(spaces.ReplaceAllString(m[1], " "), "''", "'"))
 		}
 	}
@@ -132,7 +136,7 @@ func Copy(t *data.Trajectory, goals Goals, rng *rand.Rand) *data.Trajectory {
 		if channel == Memory || channel == User {
 			planted = " "
 		}
-		out := wrapper.ReplaceAllLiteralString(s.Result, planted)
+		out := wrapper().ReplaceAllLiteralString(s.Result, planted)
 		if out != s.Result {
 			replaced++
 		}
