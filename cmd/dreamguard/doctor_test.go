@@ -10,10 +10,10 @@ import (
 	"github.com/dreamguard/dreamguard/internal/doctor"
 )
 
-// Doctor starts its own program, which in a test is the test's: it then is
+// Doctor and the tests of hook start their own program, which in a test is the test's: it then is
 // dreamguard.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "doctor" {
+	if len(os.Args) > 1 && (os.Args[1] == "doctor" || os.Args[1] == "hook") {
 		main()
 	}
 	os.Exit(m.Run())

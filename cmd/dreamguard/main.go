@@ -34,7 +34,11 @@ type app struct {
 
 // main runs one command line.
 func (a *app) main(args []string) exitCode {
-	return a.run(func(ctx context.Context) error { return a.execute(ctx, args) })
+	code := a.run(func(ctx context.Context) error { return a.execute(ctx, args) })
+	if isHook(args) {
+		return hookCode(code, args)
+	}
+	return code
 }
 
 // run calls f with a context that the first interrupt ends, prints its error and

@@ -48,6 +48,7 @@ before each tool call of a language-model agent.
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),
+		a.hookCommand(),
 		a.inspectCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
