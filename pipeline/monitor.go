@@ -262,6 +262,7 @@ func (m *live) line(b []byte) error {
 		logLine
 		Verdict json.RawMessage `json:"verdict"`
 		Schema  string          `json:"schema"`
+		Event   string          `json:"event"` // of package guard/decisionlog
 	}
 	if err := json.Unmarshal(b, &l); err != nil {
 		return err
@@ -281,6 +282,9 @@ func (m *live) line(b []byte) error {
 		return fmt.Errorf("label is %.20q: want safe or unsafe", l.Label)
 	}
 	if len(raw) == 0 && !l.End && label == calib.Unlabelled {
+		if l.Event != "" {
+			return nil // a start, a commit, a crash: nothing that a certificate speaks about
+		}
 		return errors.New("it holds no verdict, no end and no label")
 	}
 	if len(raw) > 0 {

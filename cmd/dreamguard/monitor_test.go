@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/pipeline"
 )
 
@@ -76,6 +77,11 @@ func TestMonitor(t *testing.T) {
 			t.Errorf("exit %d, want %d, %v, %s", r.code, want, err, r.stderr)
 		}
 		return rep
+	}
+	// The log that the guard's own programs keep says the same.
+	plain := report(string(read(t, log)), exitDone)
+	if got := report(string(read(t, chained(t, log))), exitDone); got != plain || plain.Runs != 200 {
+		t.Errorf("a chained log: %+v, want %+v", got, plain)
 	}
 	// Every run at the top: the scores have drifted.
 	var drift, alerts strings.Builder
@@ -147,4 +153,36 @@ func TestMonitor(t *testing.T) {
 	if r := run(t, "monitor", "--artifact", dir, "--state", state); r.code != exitFailure || !strings.Contains(r.stderr, "another file") {
 		t.Errorf("foreign state: %+v", r)
 	}
+}
+
+// chained writes the verdicts of a log as events of package decisionlog, amid others.
+func chained(t *testing.T, log string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "chained.jsonl")
+	l, err := decisionlog.Open(path, decisionlog.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for text := range bytes.Lines(read(t, log)) {
+		var x struct {
+			Run          string
+			Message, End bool
+			Verdict      guard.Verdict
+		}
+		if err := json.Unmarshal(text, &x); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []decisionlog.Record{
+			{Event: decisionlog.Start, Run: x.Run},
+			{Event: decisionlog.Judged(x.Verdict), Run: x.Run, Verdict: &x.Verdict, Enforced: x.Verdict.Decision, Message: x.Message},
+			{Event: decisionlog.Commit, Run: x.Run, RunEnds: x.End},
+			{Event: decisionlog.Crash, Run: x.Run},
+		} {
+			if err := l.Append(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return path
 }

@@ -45,6 +45,7 @@ before each tool call of a language-model agent.
 		a.calibrationCommand(),
 		a.replayCommand(),
 		a.monitorCommand(),
+		a.logCommand(),
 		a.evalCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),
