@@ -138,7 +138,11 @@ func newModel(a *artifact.Artifact, opts []Option) (*Model, error) {
 	}
 	if c != nil {
 		if l := c.Fusion.Layer; l != nil && l.Features != nil && len(l.Features) != a.Manifest.Dims.F {
-			return nil, fmt.Errorf("%s: %w: fusion.layer has weights for %d call features, the model has %d", artifact.CalibrationFile, artifact.ErrCalibration, len(l.Features), a.Manifest.Dims.F)
+			err := fmt.Errorf("%s: %w: fusion.layer has weights for %d call features, the model has %d", artifact.CalibrationFile, artifact.ErrCalibration, len(l.Features), a.Manifest.Dims.F)
+			if m.opts.calibration != nil {
+				err = fmt.Errorf("%w: %w", ErrCalibration, err)
+			}
+			return nil, err
 		}
 		m.calibration, m.fusion = c, c.Fusion
 		if !m.opts.scoresOnly {

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/dreamguard/dreamguard/calib"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/hash"
 	"github.com/dreamguard/dreamguard/guard/artifact"
@@ -333,6 +335,23 @@ func TestConcurrentSessions(t *testing.T) {
 	wg.Wait()
 }
 
+// overfed is a calibration of the model of files, but for one call feature more.
+func overfed(t *testing.T, files fstest.MapFS) []byte {
+	t.Helper()
+	m, digest, err := artifact.ParseManifest(files[artifact.ManifestFile].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fusion := DefaultFusion()
+	fusion.Layer = &calib.Layer{Features: make([]float64, m.Dims.F+1)}
+	c := artifact.Calibration{ModelDigest: digest, Fusion: fusion}
+	b, err := c.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func TestOpenRefuses(t *testing.T) {
 	none := artifact.Thresholds{}
 	uncalibrated := testFiles(t, tiny, nil, none)
@@ -367,6 +386,12 @@ func TestOpenRefuses(t *testing.T) {
 			other := testFiles(t, tiny, func(m *artifact.Manifest) { m.Seed++ }, none)
 			return OpenFS(uncalibrated, WithCalibration(other[artifact.CalibrationFile].Data))
 		}, artifact.ErrCalibrationModel},
+		{"calibration for more features", func() (*Model, error) {
+			return OpenFS(uncalibrated, WithCalibration(overfed(t, uncalibrated)))
+		}, ErrCalibration},
+		{"calibration for more features, its form", func() (*Model, error) {
+			return OpenFS(uncalibrated, WithCalibration(overfed(t, uncalibrated)))
+		}, artifact.ErrCalibration},
 		{"no calibration", func() (*Model, error) { return OpenFS(uncalibrated, WithCalibration([]byte("{}"))) }, ErrCalibration},
 		{"absent", func() (*Model, error) { return Open(t.TempDir()) }, artifact.ErrMissing},
 	}
