@@ -22,6 +22,12 @@ var suites = []string{"dailylife", "github", "shopping"}
 // memory grow with every step.
 const maxUnroll = 64
 
+// maxLatent bounds the length of z.
+const maxLatent = 1 << 14
+
+// maxDrop bounds dropout: what is kept is scaled by 1/(1 - rate).
+const maxDrop = 0.95
+
 // Validate checks that every value is in its range, and returns all that are
 // not, each as an [*Error] that names the key, joined.
 func (c *Config) Validate() error {
@@ -100,10 +106,11 @@ func (v *validator) model(m *Model) {
 	v.int("model.hidden", m.Hidden, 1, 4096)
 	v.int("model.factors", m.Factors, 1, 256)
 	v.int("model.classes", m.Classes, 2, 256)
+	v.check(m.Factors*m.Classes <= maxLatent, "model.factors", "want at most %d for model.factors x model.classes, not %d x %d", maxLatent, m.Factors, m.Classes)
 	v.int("model.adapter", m.Adapter, 1, 4096)
 	v.int("model.head_hidden", m.HeadHidden, 1, 4096)
 	v.int("model.feature_hidden", m.FeatureHidden, 0, 4096)
-	v.float("model.uniform_mix", m.UniformMix, 0, 1, belowHigh)
+	v.float("model.uniform_mix", m.UniformMix, 0, 1, exclusive) // above 0: it bounds the KL
 	v.oneOf("model.latent", m.Latent, "probabilities", "mode")
 }
 
@@ -137,8 +144,8 @@ func (v *validator) train(t *Train) {
 	v.float("train.stage2.world", t.Stage2.World, 0, 1000, inclusive)
 	v.float("train.stage2.weak_hazard", t.Stage2.WeakHazard, 0, 1000, inclusive)
 	v.float("train.stage2.pos_weight", t.Stage2.PosWeight, 0, 1000, aboveLow)
-	v.float("train.stage2.dropout", t.Stage2.Dropout, 0, 1, belowHigh)
-	v.float("train.stage2.drop_state", t.Stage2.DropState, 0, 1, belowHigh)
+	v.float("train.stage2.dropout", t.Stage2.Dropout, 0, maxDrop, inclusive)
+	v.float("train.stage2.drop_state", t.Stage2.DropState, 0, maxDrop, inclusive)
 	v.float("train.stage2.weight_decay", t.Stage2.WeightDecay, 0, 1, inclusive)
 	v.float("train.stage2.average", t.Stage2.Average, 0, 0.99999, inclusive)
 }
