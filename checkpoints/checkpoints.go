@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -192,14 +193,10 @@ func (f file) read() (*Checkpoint, error) {
 	damaged := func(format string, a ...any) error {
 		return fmt.Errorf("%s: %w: %w", f.path, ErrDamaged, fmt.Errorf(format, a...))
 	}
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return nil, err
+	b, err := boundedfile.Read(f.path, MaxBytes)
+	if errors.Is(err, boundedfile.ErrTooLarge) || errors.Is(err, boundedfile.ErrNotRegular) {
+		return nil, damaged("%w", err)
 	}
-	if info.Size() > MaxBytes {
-		return nil, damaged("%d bytes, more than %d", info.Size(), int64(MaxBytes))
-	}
-	b, err := os.ReadFile(f.path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/suggest"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -47,11 +46,13 @@ func Load(nameOrPath string) (Config, error) {
 		}
 		return c, c.Validate()
 	}
-	src, err := readFile(nameOrPath)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return Config{}, notFound(nameOrPath)
-		}
+	src, err := boundedfile.Read(nameOrPath, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Config{}, notFound(nameOrPath)
+	case errors.Is(err, boundedfile.ErrNotRegular), errors.Is(err, boundedfile.ErrTooLarge):
+		return Config{}, &Error{Reason: err.Error() + ": want a configuration in YAML"}
+	case err != nil:
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	return Parse(nameOrPath, src)
@@ -89,16 +90,6 @@ func (c *Config) resolve(dir string) error {
 	}
 	c.Encoder.Path = abs
 	return nil
-}
-
-// readFile reads at most one byte more than a configuration may have.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only: nothing to lose
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 func notFound(name string) error {

@@ -176,8 +176,15 @@ func TestLoadUnknownName(t *testing.T) {
 			t.Errorf("Load(%q): %v, want %q in it", name, err, want)
 		}
 	}
-	if _, err := Load(t.TempDir()); err == nil {
-		t.Error("a folder was read as a configuration")
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(large, make([]byte, maxFile+1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{t.TempDir(): "it is a folder: want a configuration in YAML", os.DevNull: "it is a device", large: "file is too large"} {
+		var e *Error
+		if _, err := Load(path); !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load(%q): %v, want %q in it", path, err, want)
+		}
 	}
 }
 

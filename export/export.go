@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -215,7 +215,7 @@ func copyHistory(from, to string) error {
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") { // a lock, or what a kill left
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		b, err := boundedfile.Read(filepath.Join(from, e.Name()), artifact.MaxCalibration)
 		if err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func isTemp(name string) bool {
 // artifact.ErrCalibrationModel.
 func WriteCalibration(dir string, c artifact.Calibration) error {
 	fail := func(err error) error { return fmt.Errorf("write calibration of %s: %w", dir, err) }
-	_, digest, err := manifest(dir)
+	_, digest, err := artifact.OpenManifest(dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -270,22 +270,3 @@ func WriteCalibration(dir string, c artifact.Calibration) error {
 	}
 	return atomicfile.WriteFile(filepath.Join(dir, artifact.CalibrationFile), b)
 }
-
-// manifest reads the manifest of the artifact at dir.
-func manifest(dir string) (*artifact.Manifest, string, error) {
-	f, err := os.Open(filepath.Join(dir, artifact.ManifestFile))
-	if err != nil {
-		return nil, "", err
-	}
-	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err != nil {
-		return nil, "", err
-	}
-	if len(b) > maxManifest {
-		return nil, "", fmt.Errorf("%s: %w", artifact.ManifestFile, artifact.ErrTooLarge)
-	}
-	return artifact.ParseManifest(b)
-}
-
-const maxManifest = 1 << 20

@@ -135,7 +135,7 @@ func TestWrite(t *testing.T) {
 	if err := export.WriteCalibration(dir, bad); !errors.Is(err, artifact.ErrCalibration) {
 		t.Errorf("calibration without a window: %v", err)
 	}
-	if err := export.WriteCalibration(parent, calibration(other)); !errors.Is(err, os.ErrNotExist) {
+	if err := export.WriteCalibration(parent, calibration(other)); !errors.Is(err, artifact.ErrMissing) {
 		t.Errorf("no artifact there: %v", err)
 	}
 }

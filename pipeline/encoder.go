@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed/transformer"
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
 
@@ -32,7 +32,7 @@ func openEncoder(ctx context.Context, e configs.Encoder, backend string, want em
 	case "hash":
 		enc = hash.New(e.Dims)
 	case "static":
-		enc, err = openStatic(e.Path)
+		enc, err = OpenStatic(e.Path)
 	case "transformer":
 		enc, err = openTransformer(e, backend, want)
 	case "remote":
@@ -49,28 +49,16 @@ func openEncoder(ctx context.Context, e configs.Encoder, backend string, want em
 	return enc, nil
 }
 
-// openStatic opens the table in a folder, or the file itself; the shipped one for "".
-func openStatic(path string) (embed.Encoder, error) {
+// OpenStatic opens the static encoder in a file, or in the encoder.safetensors of
+// a folder; the one in this build for "".
+func OpenStatic(path string) (*static.Encoder, error) {
 	if path == "" {
 		return static.Open(shipped.FS)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, static.FileName)
 	}
-	if info.IsDir() {
-		enc, err := static.Open(os.DirFS(path))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return enc, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only: nothing to lose
-	b, err := io.ReadAll(io.LimitReader(f, static.MaxBytes+1))
+	b, err := boundedfile.Read(path, static.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -298,7 +298,7 @@ func TestEncoderErrors(t *testing.T) {
 		}
 	}
 	// The file itself will do as well.
-	if enc, err := openStatic(filepath.Join(table(t, 1), static.FileName)); err != nil || enc.ID().Dims != 16 {
+	if enc, err := OpenStatic(filepath.Join(table(t, 1), static.FileName)); err != nil || enc.ID().Dims != 16 {
 		t.Errorf("a table by its file name: %v", err)
 	}
 }

@@ -2,20 +2,23 @@ package pipeline
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/data/split"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/embed/features"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/train"
 )
+
+// maxVocabulary bounds the vocabulary in bytes, as the artifact that carries it does.
+const maxVocabulary = 64 << 20
 
 // vocabulary reads what Embed built.
 func (r *Run) vocabulary() (*features.Vocabulary, error) {
 	path := r.path(vocabularyFile)
-	b, err := os.ReadFile(path)
+	b, err := boundedfile.Read(path, maxVocabulary)
 	if err != nil {
 		return nil, err
 	}

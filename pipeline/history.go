@@ -170,7 +170,7 @@ func (r *Run) replacingCalibration(do func() error) error {
 	defer unlock()
 	b, err := readBounded(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, boundedfile.ErrTooLarge): // nothing, or no calibration
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, boundedfile.ErrTooLarge), errors.Is(err, boundedfile.ErrNotRegular): // nothing, or no calibration
 	case err != nil:
 		return err
 	case artifact.Sum(b) != r.outputsOf("calibrate")[filepath.Join("artifact", artifact.CalibrationFile)]:
@@ -271,15 +271,8 @@ func lockFolder(dir string) (unlock func(), err error) {
 // modelDigest reads the model digest of the artifact in a folder, which need not
 // have a sound calibration.
 func modelDigest(dir string) (string, error) {
-	b, err := readBounded(filepath.Join(dir, artifact.ManifestFile))
-	if err != nil {
-		return "", err
-	}
-	_, digest, err := artifact.ParseManifest(b)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", dir, err)
-	}
-	return digest, nil
+	_, digest, err := artifact.OpenManifest(dir)
+	return digest, err
 }
 
 // readBounded reads a file that is at most as large as a calibration may be.

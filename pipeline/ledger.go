@@ -17,6 +17,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
@@ -38,9 +39,12 @@ type ledger struct {
 	Stages map[string]*StageRecord `json:"stages"`
 }
 
+// maxLedger bounds stages.json in bytes.
+const maxLedger = 16 << 20
+
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{path: path, Stages: map[string]*StageRecord{}}
-	b, err := os.ReadFile(path)
+	b, err := boundedfile.Read(path, maxLedger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
@@ -224,11 +228,11 @@ func outputDigest(path string) (string, error) {
 }
 
 func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := boundedfile.Open(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer f.Close() // read only
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)

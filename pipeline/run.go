@@ -14,6 +14,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
 
@@ -63,7 +64,7 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "config.yaml")
-	have, err := os.ReadFile(path)
+	have, err := boundedfile.Read(path, maxLedger)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if cfg.Data.Protocol != "simulator" && opts.DataDir == "" {
@@ -165,7 +166,7 @@ func (r *Run) Report() (eval.Report, error) { return r.ReportIn("eval") }
 // ReportIn reads the report in a folder of the run: "eval", or "final" for what
 // EvaluateFinal wrote.
 func (r *Run) ReportIn(folder string) (eval.Report, error) {
-	f, err := os.Open(r.path(folder, "report.json"))
+	f, err := boundedfile.Open(r.path(folder, "report.json"))
 	if err != nil {
 		return eval.Report{}, err
 	}

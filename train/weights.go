@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/dreamguard/dreamguard/checkpoints"
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -120,7 +121,7 @@ func (w *Weights) Save(path string) error { return atomicfile.Write(path, w.writ
 // LoadWeights reads a file that [Weights.Save] wrote. The error names the file
 // and wraps [ErrWeights] if the content is at fault.
 func LoadWeights(path string) (*Weights, error) {
-	b, err := os.ReadFile(path)
+	b, err := boundedfile.Read(path, checkpoints.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("load weights: %w", err)
 	}

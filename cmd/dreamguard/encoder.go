@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/distill"
 	"github.com/dreamguard/dreamguard/embed/hash"
@@ -185,7 +184,7 @@ data set, and of two data sets. The interval is one of 95 %.`,
 		Args: args(cobra.MinimumNArgs(1)),
 	}
 	teacher := teacherFlags(cmd)
-	cmd.Flags().StringVar(&file, "encoder", "", "file of the static encoder (default: the built-in one)")
+	cmd.Flags().StringVar(&file, "encoder", "", "file or folder of the static encoder (default: the built-in one)")
 	cmd.Flags().BoolVar(&hashed, "hash", false, "measure the hash encoder of 256 dimensions instead, to compare with")
 	cmd.Flags().StringVar(&o.Without, "without", "", "file of ids of runs to leave out, one per line")
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 400, "pairs of each kind")
@@ -204,7 +203,7 @@ data set, and of two data sets. The interval is one of 95 %.`,
 		}
 		var enc embed.Encoder = hash.New(256)
 		if !hashed {
-			if enc, err = openStatic(file); err != nil {
+			if enc, err = pipeline.OpenStatic(file); err != nil {
 				return err
 			}
 		}
@@ -247,7 +246,7 @@ func (a *app) cosineCommand() *cobra.Command {
   dreamguard encoder cosine --encoder my.safetensors "read a file" "open a document"`,
 		Args: args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, texts []string) error {
-			enc, err := openStatic(file)
+			enc, err := pipeline.OpenStatic(file)
 			if err != nil {
 				return err
 			}
@@ -273,23 +272,7 @@ func (a *app) cosineCommand() *cobra.Command {
 			return t.flush()
 		},
 	}
-	cmd.Flags().StringVar(&file, "encoder", "", "file of the static encoder (default: the built-in one)")
+	cmd.Flags().StringVar(&file, "encoder", "", "file or folder of the static encoder (default: the built-in one)")
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// openStatic opens the static encoder in a file, or the built-in one for "".
-func openStatic(path string) (*static.Encoder, error) {
-	if path == "" {
-		return static.Open(shipped.FS)
-	}
-	b, err := readWeights(path)
-	if err != nil {
-		return nil, err
-	}
-	enc, err := static.Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return enc, nil
 }

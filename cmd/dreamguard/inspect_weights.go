@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/dreamguard/dreamguard/checkpoints"
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -81,7 +81,7 @@ func (a *app) inspectWeights(path string, asJSON bool) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, artifact.ModelFile)
 	}
-	b, err := readWeights(path)
+	b, err := boundedfile.Read(path, checkpoints.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -110,18 +110,4 @@ func (a *app) inspectWeights(path string, asJSON bool) error {
 	t := a.table()
 	t.row("weights", path)
 	return out.rows(t).flush()
-}
-
-// readWeights reads a file no larger than a checkpoint may be.
-func readWeights(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only: nothing to lose
-	b, err := io.ReadAll(io.LimitReader(f, checkpoints.MaxBytes+1))
-	if err == nil && int64(len(b)) > checkpoints.MaxBytes {
-		err = fmt.Errorf("%s is larger than %s", path, bytesText(checkpoints.MaxBytes))
-	}
-	return b, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
@@ -126,20 +127,15 @@ func Identity(dir string) (embed.ID, error) {
 }
 
 func readHeader(path string) (header, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return header{}, fmt.Errorf("open cache: %w", err)
+	b, err := boundedfile.Read(path, maxHeader)
+	if errors.Is(err, boundedfile.ErrTooLarge) || errors.Is(err, boundedfile.ErrNotRegular) {
+		return header{}, fmt.Errorf("%w: %w", ErrHeader, err)
 	}
-	defer f.Close() // read only: nothing to lose
-	b, err := io.ReadAll(io.LimitReader(f, maxHeader+1))
 	if err != nil {
 		return header{}, fmt.Errorf("open cache: %w", err)
 	}
 	var h header
 	dec := json.NewDecoder(bytes.NewReader(b))
-	if len(b) > maxHeader {
-		return header{}, fmt.Errorf("%s: %w: larger than %d bytes", path, ErrHeader, maxHeader)
-	}
 	if err := dec.Decode(&h); err != nil {
 		return header{}, fmt.Errorf("%s: %w: %w", path, ErrHeader, err)
 	}

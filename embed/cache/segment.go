@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 )
 
 // KeySize is the length of a key. 128 bits of a sha256 make an accidental
@@ -227,14 +228,11 @@ var errTooLarge = fmt.Errorf("larger than %d bytes", maxSegmentBytes)
 
 // statSegment opens a file and returns its size.
 func statSegment(path string) (*os.File, int, error) {
-	f, err := os.Open(path)
+	f, err := boundedfile.Open(path)
 	if err != nil {
 		return nil, 0, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
-	}
 	if err == nil && info.Size() > maxSegmentBytes {
 		err = errTooLarge
 	}

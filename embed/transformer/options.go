@@ -220,7 +220,7 @@ func readJSON(path string, v any) error {
 }
 
 // readFile reads a file of at most most bytes.
-func readFile(path string, most int) ([]byte, error) {
+func readFile(path string, most int64) ([]byte, error) {
 	b, err := boundedfile.Read(path, most)
 	if errors.Is(err, boundedfile.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", ErrConfig, err)

@@ -37,31 +37,49 @@ type Artifact struct {
 // Open reads and checks the artifact at path, a folder or an uncompressed tar
 // of one. Symbolic links may not lead out of the folder.
 func Open(path string) (*Artifact, error) {
+	var a *Artifact
+	err := at(path, func(src source) (err error) {
+		a, err = read(src)
+		return err
+	})
+	return a, err
+}
+
+// OpenManifest reads and checks manifest.json alone of the artifact at path, and
+// returns it with the model digest.
+func OpenManifest(path string) (*Manifest, string, error) {
+	var (
+		m      *Manifest
+		digest string
+	)
+	err := at(path, func(src source) (err error) {
+		m, digest, err = readManifest(src)
+		return err
+	})
+	return m, digest, err
+}
+
+// at calls do with the files of the artifact at path, and adds the path to errors.
+func at(path string, do func(source) error) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("open artifact: %w", err)
+		return fmt.Errorf("open artifact: %w", err)
 	}
-	if !info.IsDir() {
-		src, err := openTar(path)
+	var src source
+	if info.IsDir() {
+		root, err := os.OpenRoot(path)
 		if err != nil {
-			return nil, fmt.Errorf("open artifact %s: %w", path, err)
+			return fmt.Errorf("open artifact: %w", err)
 		}
-		a, err := read(src)
-		if err != nil {
-			return nil, fmt.Errorf("open artifact %s: %w", path, err)
-		}
-		return a, nil
+		defer root.Close() // read only
+		src = folder{root.FS()}
+	} else if src, err = openTar(path); err != nil {
+		return fmt.Errorf("open artifact %s: %w", path, err)
 	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, fmt.Errorf("open artifact: %w", err)
+	if err := do(src); err != nil {
+		return fmt.Errorf("open artifact %s: %w", path, err)
 	}
-	defer root.Close() // read only
-	a, err := OpenFS(root.FS())
-	if err != nil {
-		return nil, fmt.Errorf("open artifact %s: %w", path, err)
-	}
-	return a, nil
+	return nil
 }
 
 // OpenFS reads and checks the artifact at the root of fsys. Hashing takes a third
@@ -79,12 +97,16 @@ type source interface {
 	file(name string, max int64) (b []byte, sum string, err error)
 }
 
-func read(src source) (*Artifact, error) {
+func readManifest(src source) (*Manifest, string, error) {
 	b, _, err := src.file(ManifestFile, maxJSON)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	m, digest, err := ParseManifest(b)
+	return ParseManifest(b)
+}
+
+func read(src source) (*Artifact, error) {
+	m, digest, err := readManifest(src)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +145,7 @@ func read(src source) (*Artifact, error) {
 			a.Trained = b
 		}
 	}
-	b, _, err = src.file(CalibrationFile, MaxCalibration)
+	b, _, err := src.file(CalibrationFile, MaxCalibration)
 	if errors.Is(err, ErrMissing) {
 		return a, nil
 	}

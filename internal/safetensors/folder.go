@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 )
 
 // Names of the weights in a folder of Hugging Face.
@@ -64,17 +65,15 @@ func (d *Folder) open(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, indexFile)
-	index, err := os.Open(path)
+	b, err := boundedfile.Read(path, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has neither %s nor %s: %w", dir, singleFile, indexFile, fs.ErrNotExist)
 	}
+	if errors.Is(err, boundedfile.ErrTooLarge) {
+		return fmt.Errorf("%w: %w", ErrIndex, err)
+	}
 	if err != nil {
 		return err
-	}
-	defer index.Close()
-	b, err := io.ReadAll(io.LimitReader(index, maxIndex+1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	shardOf, err := parseIndex(b)
 	if err != nil {
@@ -101,7 +100,7 @@ func (d *Folder) open(dir string) error {
 
 // add opens one file and reads its header.
 func (d *Folder) add(path string) (*File, error) {
-	r, err := os.Open(path)
+	r, err := boundedfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +108,6 @@ func (d *Folder) add(path string) (*File, error) {
 	info, err := r.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := NewFile(r, info.Size())
 	if err != nil {
