@@ -70,7 +70,8 @@ func codeOf(err error) exitCode {
 		errors.Is(err, calib.ErrTrained), errors.Is(err, calib.ErrTuning), errors.Is(err, errWithdrawn):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, &config),
-		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig):
+		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig),
+		errors.Is(err, pipeline.ErrNoData), errors.Is(err, pipeline.ErrEncoderSource):
 		return exitUsage
 	}
 	return exitFailure

@@ -50,6 +50,8 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("recalibrate: %w", calib.ErrTrained), exitRefused},
 		{errWithdrawn, exitRefused},
 		{fmt.Errorf("runs/x: %w", pipeline.ErrNoRun), exitUsage},
+		{fmt.Errorf("data: %w", pipeline.ErrNoData), exitUsage},
+		{fmt.Errorf("a: %w", pipeline.ErrEncoderSource), exitUsage},
 		{decided(verdict.Pass), exitDone},
 		{decided(verdict.Hold), exitHold},
 		{fmt.Errorf("x: %w", decided(verdict.Block)), exitBlock},
@@ -69,6 +71,7 @@ func TestUsageErrors(t *testing.T) {
 		"version --zzzzzzzz":   "see dreamguard version --help",
 		"version extra":        "see dreamguard version --help",
 		"version --quiet=many": "see dreamguard version --help",
+		"run --config protocol-p1 --out nowhere/run": "name their folder with --data DIR",
 	} {
 		wantUsage(t, line, want)
 	}
