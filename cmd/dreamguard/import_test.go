@@ -119,7 +119,7 @@ func TestImportErrors(t *testing.T) {
 		{[]string{runs, runs, "--out", out}, exitFailure, "ids must be unique"},
 	} {
 		r := run(t, append([]string{"import", "-q"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, "write ") && c.code == exitFailure {
 			t.Errorf("import %v: exit %d, stderr %q; want exit %d and %q", c.args, r.code, r.stderr, c.code, c.want)
 		}
 	}

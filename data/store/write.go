@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -15,7 +16,7 @@ import (
 // Write writes a file, in the form that the end of its name asks for: .jsonl,
 // .jsonl.gz or .parquet, and returns how many trajectories it holds. The file is
 // there whole or not at all. An error from seq ends writing and is returned
-// wrapped. Every trajectory is validated and must be valid UTF-8; none at all is
+// as it is. Every trajectory is validated and must be valid UTF-8; none at all is
 // [ErrEmpty]. Equal trajectories give equal bytes. That ids are unique is left
 // to [ReadAll], since checking it here would keep every id in memory.
 func Write(path string, seq iter.Seq2[*data.Trajectory, error]) (int, error) {
@@ -24,10 +25,11 @@ func Write(path string, seq iter.Seq2[*data.Trajectory, error]) (int, error) {
 		return 0, err
 	}
 	n := 0
+	var unread error // of seq: the file to write has no part in it
 	checked := func(yield func(*data.Trajectory, error) bool) {
 		for t, err := range seq {
 			n++
-			if err == nil {
+			if unread = err; err == nil {
 				err = check(t, n)
 			}
 			if !yield(t, err) || err != nil {
@@ -44,7 +46,7 @@ func Write(path string, seq iter.Seq2[*data.Trajectory, error]) (int, error) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err := cmp.Or(unread, err); err != nil {
 		return 0, err
 	}
 	return n, nil
