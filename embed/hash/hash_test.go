@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dreamguard/dreamguard/embed/hash"
+	"github.com/dreamguard/dreamguard/internal/race"
 )
 
 func encode(t testing.TB, dims int, text string) []float32 {
@@ -188,11 +189,8 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// raceEnabled is set by race_test.go.
-var raceEnabled bool
-
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("sync.Pool drops items at random under the race detector")
 	}
 	e := hash.New(256)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/static"
+	"github.com/dreamguard/dreamguard/internal/race"
 )
 
 // small is a table that can be followed by hand.
@@ -251,11 +252,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// raceEnabled is set by race_test.go.
-var raceEnabled bool
-
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("sync.Pool drops items at random under the race detector")
 	}
 	e := open(t, many(500, 64))

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/dreamguard/dreamguard/internal/race"
 )
 
 var smallVocabulary = []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "sep", "cls", "hello", "world", "##s", "!", "un", "##aff", "##able", "e", "é", "中", "E", "SEP"}
@@ -236,12 +238,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// raceEnabled is set in builds with the race detector, in which a sync.Pool drops
-// values at random.
-var raceEnabled bool
-
 func TestNoAllocation(t *testing.T) {
-	if testing.CoverMode() != "" || raceEnabled {
+	if testing.CoverMode() != "" || race.Enabled {
 		t.Skip("coverage counters, or a pool that drops values")
 	}
 	for _, name := range goldenNames {

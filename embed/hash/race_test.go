@@ -1,5 +1,0 @@
-//go:build race
-
-package hash_test
-
-func init() { raceEnabled = true }

@@ -1,5 +1,0 @@
-//go:build race
-
-package static_test
-
-func init() { raceEnabled = true }
