@@ -101,7 +101,7 @@ func FitLayer(f Fusion, runs []Run, seed uint64) (*LayerFit, error) {
 	for g, c := range layerGrid {
 		var s score
 		for k := range folds {
-			before, ok := auroc(f, folds[k][1])
+			before, ok := AUROC(f, folds[k][1])
 			if !ok {
 				continue // a fold without one of the kinds says nothing
 			}
@@ -111,7 +111,7 @@ func FitLayer(f Fusion, runs []Run, seed uint64) (*LayerFit, error) {
 			}
 			with := f
 			with.Layer = l
-			after, _ := auroc(with, folds[k][1])
+			after, _ := AUROC(with, folds[k][1])
 			s.before, s.after = append(s.before, before), append(s.after, after)
 		}
 		if len(s.before) < 3 {
@@ -187,8 +187,9 @@ func rowsOf(f *Fusion, r *Run) []layerRow {
 	return out
 }
 
-// auroc compares runs by their risk; false where one kind is missing.
-func auroc(f Fusion, runs []Run) (float64, bool) {
+// AUROC is the chance that an unsafe run has a higher risk than a safe one, ties
+// counting half; false where one kind is missing.
+func AUROC(f Fusion, runs []Run) (float64, bool) {
 	safe, unsafe := risksOf(f, runs)
 	if len(safe) == 0 || len(unsafe) == 0 {
 		return 0, false

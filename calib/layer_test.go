@@ -48,8 +48,8 @@ func TestFitLayer(t *testing.T) {
 	with := layerBase
 	with.Layer = fit.Layer
 	fresh := layerRuns(600, 4, 2)
-	before, _ := auroc(layerBase, fresh)
-	after, _ := auroc(with, fresh)
+	before, _ := AUROC(layerBase, fresh)
+	after, _ := AUROC(with, fresh)
 	if math.Abs(after-fit.After) > 0.05 || after < before+0.1 {
 		t.Errorf("on new runs %v without and %v with it, cross-validation %v", before, after, fit.After)
 	}
@@ -85,8 +85,8 @@ func TestFitLayerOnNoise(t *testing.T) {
 		with := layerBase
 		with.Layer = fit.Layer
 		fresh := layerRuns(400, 0, 1000+seed)
-		before, _ := auroc(layerBase, fresh)
-		after, _ := auroc(with, fresh)
+		before, _ := AUROC(layerBase, fresh)
+		after, _ := AUROC(with, fresh)
 		worse += (before - after) / draws
 	}
 	if found > draws*3/4 || worse > 0.02 {

@@ -161,6 +161,7 @@ func minus(a, b []float64) []float64 {
 
 // rank returns the AUROC of runs and the recall at 5 % false alarms.
 func rank(f calib.Fusion, runs []calib.Run) (auroc, recall float64) {
+	auroc, _ = calib.AUROC(f, runs) // there are runs of both kinds
 	var safe, unsafe []float64
 	for _, r := range runs {
 		_, s, _ := calib.RunScore(f, r)
@@ -176,9 +177,6 @@ func rank(f calib.Fusion, runs []calib.Run) (auroc, recall float64) {
 		if u >= level {
 			recall += 1 / float64(len(unsafe))
 		}
-		below, _ := slices.BinarySearch(safe, u)
-		upTo, _ := slices.BinarySearch(safe, calib.NextAbove(u))
-		auroc += float64(below+upTo) / 2 / float64(len(safe)) / float64(len(unsafe))
 	}
 	return auroc, recall
 }
