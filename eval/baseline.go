@@ -180,6 +180,32 @@ func supervised(runs []*data.Trajectory, weight func(*data.Trajectory) float64) 
 	return out
 }
 
+// supervisedVectors lists the supervised steps, after a check of their weights and
+// vectors. Those have width values, or, where that is negative, as many as the
+// first; how many is returned.
+func supervisedVectors(runs []*data.Trajectory, features [][][]float32, weight func(*data.Trajectory) float64, width int) ([]step, int, error) {
+	if len(features) != len(runs) {
+		return nil, 0, fmt.Errorf("%w: %d runs and features of %d: want one entry per run", ErrTraining, len(runs), len(features))
+	}
+	steps := supervised(runs, weight)
+	for _, s := range steps {
+		t, f := runs[s.run], features[s.run]
+		if len(f) != len(t.Steps) {
+			return nil, 0, fmt.Errorf("%w: run %q has %d steps and %d feature vectors", ErrTraining, t.ID, len(t.Steps), len(f))
+		}
+		if width < 0 {
+			width = len(f[s.index])
+		}
+		if err := checkFeatures(f[s.index], width); err != nil {
+			return nil, 0, fmt.Errorf("%w: run %q step %d: %w", ErrTraining, t.ID, s.index, err)
+		}
+		if !(s.weight >= 0) || math.IsInf(s.weight, 1) {
+			return nil, 0, fmt.Errorf("%w: weight of run %q is %v, want 0 or more", ErrTraining, t.ID, s.weight)
+		}
+	}
+	return steps, width, nil
+}
+
 func (o Training) fit(x design, steps []step) (*logistic, error) {
 	if o.C == 0 {
 		o.C = 1
@@ -201,23 +227,14 @@ func squash(logit float64) float64 { return sigmoid(logit / baselineTemperature)
 // features[r][i] is the vector of step i of run r, all of one length. They are
 // standardised by the supervised steps and cut at 8 standard deviations.
 func TrainFeatures(runs []*data.Trajectory, features [][][]float32, o Training) (StepModel, error) {
-	if len(features) != len(runs) {
-		return nil, fmt.Errorf("%w: %d runs and features of %d: want one entry per run", ErrTraining, len(runs), len(features))
+	steps, width, err := supervisedVectors(runs, features, o.Weight, -1)
+	if err != nil {
+		return nil, err
 	}
-	steps := supervised(runs, o.Weight)
-	m := &featureModel{on: o.On}
+	width = max(width, 0) // without steps there is nothing to learn, as the fit says
+	m := &featureModel{on: o.On, mean: make([]float64, width), scale: make([]float64, width)}
 	for _, s := range steps {
-		if len(features[s.run]) != len(runs[s.run].Steps) {
-			return nil, fmt.Errorf("%w: run %q has %d steps and %d feature vectors", ErrTraining, runs[s.run].ID, len(runs[s.run].Steps), len(features[s.run]))
-		}
-		f := features[s.run][s.index]
-		if m.mean == nil {
-			m.mean, m.scale = make([]float64, len(f)), make([]float64, len(f))
-		}
-		if err := m.check(f); err != nil {
-			return nil, fmt.Errorf("%w: run %q step %d: %w", ErrTraining, runs[s.run].ID, s.index, err)
-		}
-		for j, x := range f {
+		for j, x := range features[s.run][s.index] {
 			m.mean[j] += float64(x)
 		}
 	}
@@ -240,7 +257,6 @@ func TrainFeatures(runs []*data.Trajectory, features [][][]float32, o Training) 
 	for _, s := range steps {
 		x.value = m.standard(x.value, features[s.run][s.index])
 	}
-	var err error
 	m.logistic, err = o.fit(x, steps)
 	return m, err
 }

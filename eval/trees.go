@@ -99,25 +99,13 @@ type boostRows struct {
 // newBoostRows lists the supervised steps. Vectors have width values, or, where
 // that is negative, as many as the first.
 func newBoostRows(runs []*data.Trajectory, features [][][]float32, weight func(*data.Trajectory) float64, width int) (*boostRows, error) {
-	if len(features) != len(runs) {
-		return nil, fmt.Errorf("%w: %d runs and features of %d: want one entry per run", ErrTraining, len(runs), len(features))
+	steps, width, err := supervisedVectors(runs, features, weight, width)
+	if err != nil {
+		return nil, err
 	}
 	out := &boostRows{width: width}
-	for _, s := range supervised(runs, weight) {
-		if len(features[s.run]) != len(runs[s.run].Steps) {
-			return nil, fmt.Errorf("%w: run %q has %d steps and %d feature vectors", ErrTraining, runs[s.run].ID, len(runs[s.run].Steps), len(features[s.run]))
-		}
-		f := features[s.run][s.index]
-		if out.width < 0 {
-			out.width = len(f)
-		}
-		if err := checkFeatures(f, out.width); err != nil {
-			return nil, fmt.Errorf("%w: run %q step %d: %w", ErrTraining, runs[s.run].ID, s.index, err)
-		}
-		if !(s.weight >= 0) || math.IsInf(s.weight, 1) {
-			return nil, fmt.Errorf("%w: weight of run %q is %v, want 0 or more", ErrTraining, runs[s.run].ID, s.weight)
-		}
-		out.x, out.y, out.weight = append(out.x, f), append(out.y, s.hazard), append(out.weight, s.weight)
+	for _, s := range steps {
+		out.x, out.y, out.weight = append(out.x, features[s.run][s.index]), append(out.y, s.hazard), append(out.weight, s.weight)
 	}
 	return out, nil
 }
