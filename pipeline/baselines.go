@@ -32,7 +32,7 @@ func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*ba
 	if err != nil {
 		return nil, err
 	}
-	task := r.opts.Progress.Start("baselines", 4)
+	task := r.opts.Progress.Start("baselines", 5)
 	defer task.Done()
 	options := eval.Training{C: baselineC, Weight: r.weight}
 	rows := runFeatures(v, runs)
@@ -59,6 +59,17 @@ func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*ba
 		return nil, err
 	}
 	task.Add(1)
+	markov := eval.Markov{Bins: riskStates(), Horizon: r.Config.Train.Stage2.Horizon + 1, Weight: r.weight}
+	chain, err := eval.TrainMarkov(runs, rows, markov)
+	if err != nil {
+		return nil, err
+	}
+	markov.PerDomain = true
+	chains, err := eval.TrainMarkov(runs, rows, markov)
+	if err != nil {
+		return nil, err
+	}
+	task.Add(1)
 	models := []eval.StepModel{eval.InjectionSeen(), eval.Keywords(), onText, onFeatures}
 	// Mixing sources costs a linear model: trained on one alone it tells what the
 	// features can do.
@@ -77,7 +88,7 @@ func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*ba
 		}
 		models = append(models, m)
 	}
-	models = append(models, trees)
+	models = append(models, trees, chain, chains)
 	task.Add(1)
 	rows = runFeatures(v, conformal)
 	var out []*baseline
@@ -100,6 +111,22 @@ const (
 	baselineC     = 0.01 // inverse L2 strength of the logistic regression on features
 	baselineTrees = 300  // most trees; the loss on validation runs is lowest after some 150
 )
+
+// riskStates are the 48 states of the Markov chains: whether any order was seen in a
+// result, whether the call has an effect, how much of an order off the task stands in
+// it, and how much of it comes from orders. Chosen as the constants above.
+func riskStates() []eval.StateBin {
+	bins := map[string][]float32{
+		"max_score": {1}, "is_effect": {0.5}, "match_reach": {0.1, 0.3, 0.6}, "call_untrusted": {0.1, 0.3},
+	}
+	var out []eval.StateBin
+	for i, d := range features.Definitions() {
+		if cuts, ok := bins[d.Name]; ok {
+			out = append(out, eval.StateBin{Feature: i, Cuts: cuts})
+		}
+	}
+	return out
+}
 
 func (b *baseline) traces(ts []*data.Trajectory, rows [][][]float32) ([]eval.Trace, error) {
 	traces, err := eval.Baseline(b.model, ts, rows)

@@ -19,7 +19,7 @@ const (
 	embedCode     = 4
 	trainCode     = 2
 	calibrateCode = 2
-	evalCode      = 5
+	evalCode      = 6
 )
 
 // inputs gathers what a stage depends on.

@@ -127,7 +127,7 @@ func TestSameSeedSameBytesAndUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Sets) != 1 || report.Sets[0].Name != "simulator" || !report.Sets[0].AUROC.OK() || len(report.Baselines) != 5 {
+	if len(report.Sets) != 1 || report.Sets[0].Name != "simulator" || !report.Sets[0].AUROC.OK() || len(report.Baselines) != 7 {
 		t.Errorf("report: %d sets, %d baselines", len(report.Sets), len(report.Baselines))
 	}
 }
