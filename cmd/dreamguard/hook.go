@@ -80,7 +80,7 @@ deny. Every failure, of the command line as well, ends in what --on-error says.`
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.hookClaudeCodeCommand())
+	cmd.AddCommand(a.hookClaudeCodeCommand(), a.hookJSONLCommand())
 	return cmd
 }
 

@@ -203,3 +203,24 @@ func TestHooksAtOnce(t *testing.T) {
 		t.Errorf("ended with %v, want exit status 2", err)
 	}
 }
+
+func TestHookJSONL(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	in := `{"id":1,"op":"start","session":"a","task":{"instruction":"tidy up"}}
+{"id":2,"op":"judge","session":"a","call":{"tool":"bash","arguments":{"command":"echo x > ` + limits + `"}}}
+{"id":3,"op":"judge","session":"a","call":{"tool":"bash","arguments":{"command":"ls"}}}
+`
+	for mode, want := range map[string]string{"enforce": `"action":"deny","cause":"refusal"`, "audit": `"action":"allow","cause":"verdict"`} {
+		var out, errs bytes.Buffer
+		a := &app{stdin: strings.NewReader(in), stdout: &out, stderr: &errs}
+		code := a.main([]string{"hook", "jsonl", "--artifact", hookArtifact, "--sealed", limits, "--mode", mode})
+		lines := strings.Split(out.String(), "\n")
+		if code != 0 || errs.Len() > 0 || len(lines) != 5 || !strings.Contains(lines[0], `"mode":"`+mode+`","on_error":"deny"`) || !strings.Contains(lines[2], want) || !strings.Contains(lines[2], `"decision":"BLOCK"`) {
+			t.Errorf("%s: exit %d, stderr %q, stdout %s", mode, code, errs.String(), out.String())
+		}
+	}
+	a := &app{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+	if code := a.main([]string{"hook", "jsonl", "--artifact", "/nowhere"}); code != 2 {
+		t.Errorf("without an artifact: exit %d, want 2", code)
+	}
+}

@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/dreamguard/dreamguard/guard"
+)
+
+// ErrNotOpen: the call was not let go by a verdict, or is dealt with already.
+var ErrNotOpen = errors.New("serve: no such call is under way: judge it first")
+
+// maxUnderWay bounds the calls of a run that wait for their result.
+const maxUnderWay = 1024
+
+// run is one agent run in this process. Several of its calls may be under way at
+// once; guard.Session knows one. It is not safe for concurrent use.
+type run struct {
+	id       string
+	settings Settings
+	session  *guard.Session
+	record   func(Event) error
+	open     map[[sha256.Size]byte]int // calls that were let go, or asked about
+	count    int
+}
+
+func newRun(id string, settings Settings, s *guard.Session, record func(Event) error) *run {
+	return &run{id: id, settings: settings, session: s, record: record, open: map[[sha256.Size]byte]int{}}
+}
+
+func keyOf(c guard.Call) [sha256.Size]byte {
+	var b []byte
+	for _, part := range [...]string{c.Tool, c.Arguments, c.Text} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	return sha256.Sum256(b)
+}
+
+// log records an event. What may not happen unrecorded must not happen: its error
+// is one of the guard.
+func (r *run) log(e Event) error {
+	if r.record == nil {
+		return nil
+	}
+	e.Run, e.Mode = r.id, r.settings.Mode
+	if err := r.record(e); err != nil {
+		return fmt.Errorf("the decision could not be logged: %w", err)
+	}
+	return nil
+}
+
+// judge answers a call. One that is denied is over with that.
+func (r *run) judge(ctx context.Context, c guard.Call) (guard.Verdict, Action, error) {
+	if r.count >= maxUnderWay {
+		return guard.Verdict{}, 0, fmt.Errorf("serve: %d calls of this run wait for their result, at most %d", r.count, maxUnderWay)
+	}
+	v := r.session.Judge(ctx, c)
+	action := r.settings.Action(v.Decision)
+	if err := r.log(Event{Kind: Judged, Action: action, Verdict: &v, Call: &c}); err != nil {
+		return v, 0, err
+	}
+	if action == Deny {
+		return v, action, r.session.Skip(c)
+	}
+	r.open[keyOf(c)]++
+	r.count++
+	return v, action, nil
+}
+
+// reopen makes a call that is under way the one judged last, and takes it off the
+// list. Judging moves nothing.
+func (r *run) reopen(c guard.Call) error {
+	key := keyOf(c)
+	if r.open[key] == 0 {
+		return ErrNotOpen
+	}
+	r.session.Judge(context.Background(), c)
+	if r.open[key]--; r.open[key] == 0 {
+		delete(r.open, key)
+	}
+	r.count--
+	return nil
+}
+
+// commit records what came of a call.
+func (r *run) commit(c guard.Call, result guard.Result) error {
+	if err := r.reopen(c); err != nil {
+		return err
+	}
+	if err := r.session.Commit(c, result); err != nil {
+		return err
+	}
+	return r.log(Event{Kind: Committed, Call: &c, Result: &result})
+}
+
+// skip records that a call which was asked about was not executed.
+func (r *run) skip(c guard.Call) error {
+	if err := r.reopen(c); err != nil {
+		return err
+	}
+	if err := r.session.Skip(c); err != nil {
+		return err
+	}
+	return r.log(Event{Kind: Skipped, Call: &c})
+}
