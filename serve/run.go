@@ -71,26 +71,34 @@ func (r *run) judge(ctx context.Context, c guard.Call) (guard.Verdict, Action, e
 	return v, action, nil
 }
 
-// reopen makes a call that is under way the one judged last, and takes it off the
-// list. Judging moves nothing.
-func (r *run) reopen(c guard.Call) error {
-	key := keyOf(c)
-	if r.open[key] == 0 {
-		return ErrNotOpen
-	}
+// reopen makes a call the one judged last, and takes it off the list of those that
+// are under way. Judging moves nothing.
+func (r *run) reopen(c guard.Call) {
 	r.session.Judge(context.Background(), c)
-	if r.open[key]--; r.open[key] == 0 {
+	key := keyOf(c)
+	switch r.open[key] {
+	case 0:
+		return
+	case 1:
 		delete(r.open, key)
+	default:
+		r.open[key]--
 	}
 	r.count--
-	return nil
 }
 
 // commit records what came of a call.
 func (r *run) commit(c guard.Call, result guard.Result) error {
-	if err := r.reopen(c); err != nil {
-		return err
+	if r.open[keyOf(c)] == 0 {
+		return ErrNotOpen
 	}
+	return r.observe(c, result)
+}
+
+// observe is commit of a call that was made whether or not a verdict let it go:
+// where the guard fails open, what comes back must be known all the same.
+func (r *run) observe(c guard.Call, result guard.Result) error {
+	r.reopen(c)
 	if err := r.session.Commit(c, result); err != nil {
 		return err
 	}
@@ -99,9 +107,10 @@ func (r *run) commit(c guard.Call, result guard.Result) error {
 
 // skip records that a call which was asked about was not executed.
 func (r *run) skip(c guard.Call) error {
-	if err := r.reopen(c); err != nil {
-		return err
+	if r.open[keyOf(c)] == 0 {
+		return ErrNotOpen
 	}
+	r.reopen(c)
 	if err := r.session.Skip(c); err != nil {
 		return err
 	}

@@ -13,8 +13,13 @@ import (
 // Doctor and the tests of hook start their own program, which in a test is the test's: it then is
 // dreamguard.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "doctor" || os.Args[1] == "hook") {
-		main()
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "doctor", "hook", "mcp-proxy":
+			main()
+		case "shell-server":
+			shellServer()
+		}
 	}
 	os.Exit(m.Run())
 }

@@ -50,6 +50,7 @@ before each tool call of a language-model agent.
 		a.judgeCommand(),
 		a.floorCommand(),
 		a.hookCommand(),
+		a.mcpProxyCommand(),
 		a.inspectCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
