@@ -1,6 +1,7 @@
 package features
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 		f[argSecret] = bit(t.marked(lower, secretMarks))
 		f[effectUntrusted] = f[isEffect] * f[callUntrusted]
 		f[effectProduct] = f[isEffect] * f[matchProduct]
+		f[effectOrdered] = f[effectProduct] * (1 - f[matchSender])
+		f[effectDelegated] = f[effectProduct] * f[taskDelegates] * max(f[matchSender], f[matchAsked])
 	}
 	for i := range dst {
 		x := float32(f[i])
@@ -68,6 +71,7 @@ func (t *Tracker) state(f *[count]float64, c verdict.Call) {
 	f[argLength] = math.Log1p(float64(len(c.Arguments)))
 	f[stepCount] = math.Log1p(float64(k.Steps))
 	f[lastError] = bit(k.LastError)
+	f[taskDelegates] = bit(k.Delegates)
 	f[sensitiveReads] = math.Log1p(float64(k.Sensitive))
 }
 
@@ -321,6 +325,7 @@ func (t *Tracker) match(f *[count]float64) {
 	f[matchAge] = 1 / (1 + float64(t.counts.Steps-d.step))
 	f[matchOverride] = bit(d.override)
 	f[matchPlanted] = bit(d.context)
+	f[matchSender], f[matchAsked] = bit(d.named), bit(d.asked)
 }
 
 // overlap is max(F1, mean) of two coverages: F1 asks for both, the mean lets a
@@ -339,10 +344,10 @@ func overlap(a, b float64) float64 {
 func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 	var all, contacts [4]float64 // task, result, directive, nowhere
 	var total, receivers, tainted float64
-	var domains, domainsTask, domainsSeen, unsourced float64
+	var domains, domainsTask, domainsSeen, names, namesTask, namesSender, unsourced, ordered float64
 	login := isLogin(verbs, t.scratch.leaves)
 	named := false
-	place := func(receiver bool, p int, contact, asked bool) {
+	place := func(receiver bool, p int, contact, asked, sent bool) {
 		all[p]++
 		total++
 		if login { // who logs in receives nothing
@@ -366,6 +371,9 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 			case p != 0:
 				unsourced++
 			}
+			if p == 2 && !sent {
+				ordered++
+			}
 		}
 	}
 	for _, l := range t.scratch.leaves {
@@ -374,7 +382,8 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 		// text may hold thousands of values.
 		receiver := isContactKey(l.key)
 		longURL := strings.Contains(l.text, "://") && strings.Count(l.text, "/") > 2
-		t.valuesOf(l.text, func(kind valueKind, v token) {
+		values(l.text, &t.scratch.buf, func(kind valueKind, b []byte) {
+			v := valueToken(kind, b)
 			if kind == valueDomain {
 				at := t.values[v]
 				domains++
@@ -388,13 +397,21 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 			}
 			found = true
 			p := t.placeOf(v)
-			place(receiver, p, kind == valueEmail, t.values[v]&inSource != 0)
+			sent := false
+			if kind == valueEmail && names < maxNames {
+				names++
+				name := string(b[:bytes.IndexByte(b, '@')])
+				sent = t.anyWord(name, t.sentBySender)
+				namesSender += bit(sent)
+				namesTask += bit(t.anyWord(name, func(tk token) bool { return t.originOf(tk) == fromTask }))
+			}
+			place(receiver, p, kind == valueEmail, t.values[v]&inSource != 0, sent)
 			if _, ok := t.taint[v]; ok && p != 0 {
 				tainted++
 			}
 		})
 		if text := strings.TrimSpace(l.text); !found && len(text) >= 4 && len(text) <= 120 {
-			place(receiver, t.placeOfText(text), false, false)
+			place(receiver, t.placeOfText(text), false, false, false)
 		}
 	}
 	f[valueCount], f[contactCount] = math.Log1p(total), math.Log1p(receivers)
@@ -419,9 +436,11 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 	f[authOffTask] = f[isAuth] * offTask
 	if domains > 0 {
 		f[domainTask], f[domainSeen] = domainsTask/domains, domainsSeen/domains
+		f[contactNameTask], f[contactNameSender] = namesTask/names, namesSender/names
 	}
 	if receivers > 0 {
 		f[contactSource] /= receivers
+		f[contactOrdered] = f[isEffect] * ordered / receivers
 		f[strangerUnsourced] = f[isEffect] * unsourced / receivers
 		f[strangerEffect] = f[isEffect] * (1 - f[contactTask])
 		f[taintToStranger] = f[taintLeaves] * bit(f[contactTask] < 1)

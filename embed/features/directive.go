@@ -260,9 +260,9 @@ func startsRequest(s string) bool {
 
 // directive keeps the directive that starts at sentence i, with its span. When
 // the list is full the one with the lowest score goes, the oldest of equals.
-func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
+func (t *Tracker) directive(ss []sentence, i int, score float64, context bool, from source) {
 	end := min(i+1+spanAfter, len(ss))
-	d := directive{score: score, step: t.counts.Steps, context: context}
+	d := directive{score: score, step: t.counts.Steps, context: context, source: from}
 	var text, raw strings.Builder
 	var off float64
 	for j := i; j < end; j++ {
@@ -306,6 +306,7 @@ func (t *Tracker) directive(ss []sentence, i int, score float64, context bool) {
 		if t.directives[k].text == d.text {
 			// The same text again: it is as fresh as its last sight.
 			t.directives[k].step = d.step
+			t.directives[k].source = d.source
 			return
 		}
 	}

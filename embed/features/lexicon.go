@@ -46,7 +46,7 @@ var verbWords = map[verbClass]string{
 		rent subscribe bid trade sell`,
 	verbWrite: `write create add update set edit modify append insert save change rename move copy put schedule make
 		draft cancel reschedule star follow like register enroll adjust alter replace configure assign generate
-		fork merge commit push propose label close rate`,
+		fork merge commit push propose label close rate issue`,
 	verbDelete: `delete remove erase wipe drop destroy purge clear truncate uninstall shred unlink format reset empty
 		discard overwrite terminate kill`,
 	verbAuth: `login authorize authorise authenticate grant revoke permit unlock password passwd credential secret vault keychain impersonate assume sudo chmod

@@ -116,6 +116,14 @@ const (
 	taintLeaves
 	effectUntrusted
 	effectProduct
+	taskDelegates
+	matchSender
+	matchAsked
+	effectOrdered
+	effectDelegated
+	contactNameTask
+	contactNameSender
+	contactOrdered
 	matchReach
 	matchSeen
 	taintToStranger
@@ -254,6 +262,14 @@ var definitions = [count]Definition{
 	pathScope:            {"path_scope", 0, 1, "share of the first 64 paths in the arguments that stand in the task, lie in a folder that does, or in the folder of a file that does, after . and .. are resolved"},
 	deleteOutside:        {"delete_outside", 0, 1, "is_delete times the share of paths outside every such folder"},
 	effectProduct:        {"effect_product", 0, 1, "is_effect times match_product"},
+	taskDelegates:        {"task_delegates", 0, 1, "1 if the task hands over to what a source says (his request, the tasks listed, follow the ...)"},
+	matchSender:          {"match_sender", 0, 1, "1 if the sender of the message that holds the best-matching directive is named in the task: from, sender or author, by a word of the name or of the address before the @"},
+	matchAsked:           {"match_asked", 0, 1, "1 if the best-matching directive stands in the result of a call that the task asked for, as contact_source"},
+	effectOrdered:        {"effect_ordered", 0, 1, "effect_product where match_sender is 0"},
+	effectDelegated:      {"effect_delegated", 0, 1, "effect_product where task_delegates is 1 and match_sender or match_asked is"},
+	contactNameTask:      {"contact_name_task", 0, 1, "share of the first 64 e-mail addresses in the arguments with a word before the @ that stands in the task"},
+	contactNameSender:    {"contact_name_sender", 0, 1, "share of them with such a word in a directive whose sender is named in the task"},
+	contactOrdered:       {"contact_ordered", 0, 1, "is_effect times the share of receivers that stand in a directive and neither in the task nor, by a word before the @, in one whose sender is named in the task"},
 }
 
 // Count returns F, the number of features.

@@ -37,7 +37,7 @@ func (t *Tracker) MarshalBinary() ([]byte, error) {
 	for _, x := range []float64{k.MaxScore, k.LastMax} {
 		w.uint64(math.Float64bits(x))
 	}
-	for _, b := range []bool{k.LastOverride, k.AnyOverride, k.TailOverride, k.HasContext, k.LastError} {
+	for _, b := range []bool{k.LastOverride, k.AnyOverride, k.TailOverride, k.HasContext, k.Delegates, k.LastError} {
 		w.bool(b)
 	}
 	w.uint64(uint64(k.LastTool))
@@ -75,6 +75,8 @@ func (t *Tracker) MarshalBinary() ([]byte, error) {
 		w.byte(byte(d.verbs))
 		w.bool(d.override)
 		w.bool(d.context)
+		w.bool(d.asked)
+		w.bool(d.named)
 	}
 	if len(w.b) > MaxState {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrState, len(w.b), MaxState)
@@ -106,7 +108,7 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 	for _, x := range []*float64{&k.MaxScore, &k.LastMax} {
 		*x = r.finite()
 	}
-	for _, x := range []*bool{&k.LastOverride, &k.AnyOverride, &k.TailOverride, &k.HasContext, &k.LastError} {
+	for _, x := range []*bool{&k.LastOverride, &k.AnyOverride, &k.TailOverride, &k.HasContext, &k.Delegates, &k.LastError} {
 		*x = r.bool()
 	}
 	k.LastTool = token(r.uint64())
@@ -146,6 +148,7 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 		d.step = r.int()
 		d.verbs = verbSet(r.byte())
 		d.override, d.context = r.bool(), r.bool()
+		d.asked, d.named = r.bool(), r.bool()
 		if d.weight < 1e-3 || d.weight > 1e6 || d.offTask < 0 || d.offTask > 1 || d.score < 0 || d.score > 100 || d.step < 0 || d.step > k.Steps {
 			r.fail("directive of weight %v, off-task share %v, score %v, step %d", d.weight, d.offTask, d.score, d.step)
 		}

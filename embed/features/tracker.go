@@ -63,6 +63,13 @@ type directive struct {
 	verbs    verbSet // classes of the verbs in it
 	override bool
 	context  bool // planted before the run, rather than in a result
+	source
+}
+
+// source says how the task leads to a directive.
+type source struct {
+	asked bool // it asks for the result
+	named bool // it names the sender
 }
 
 // Tracker follows one run. It is not safe for concurrent use.
@@ -100,6 +107,7 @@ type counters struct {
 	AnyOverride   bool
 	TailOverride  bool // the task carries an override tail
 	HasContext    bool
+	Delegates     bool // the task hands over to what a source says
 	LastError     bool
 	LastLength    int
 	TaskLength    int
@@ -125,6 +133,7 @@ type scratch struct {
 	both      tokenSet
 	leafSet   tokenSet
 	commands  commandReader
+	messages  []message
 }
 
 // NewTracker starts a run. A nil vocabulary weighs all tokens alike.
@@ -192,6 +201,8 @@ func (t *Tracker) userTurn(text string, reply bool) {
 		}
 	})
 	phones(head, func(v token) { t.addValue(v, inTask) })
+	k := &t.counts
+	k.Delegates = k.Delegates || containsAny(strings.ToLower(head), delegations)
 	if room := maxTaskText - len(t.taskText); room > 0 {
 		t.taskText += clip(strings.ToLower(head), room-1) + "\n"
 	}
@@ -205,7 +216,7 @@ func (t *Tracker) planted(text string, o origin) {
 	ss := sentences(t.scratch.sentences, text)
 	t.scratch.sentences = ss
 	for i := range ss {
-		t.directive(ss, i, max(ss[i].score, directiveFrom), true)
+		t.directive(ss, i, max(ss[i].score, directiveFrom), true, source{})
 	}
 	t.words(text, func(tk token) { t.addToken(tk, o) })
 	t.valuesOf(text, func(_ valueKind, v token) { t.addValue(v, inDirective) })
@@ -312,7 +323,12 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 	if asked {
 		plain |= inSource
 	}
+	t.scratch.messages = t.messages(t.scratch.messages, text)
+	parts := t.scratch.messages
 	for i := range ss {
+		for len(parts) > 1 && parts[1].start < ss[i].start+len(ss[i].raw) { // the one it ends in
+			parts = parts[1:]
+		}
 		o, p := fromResult, plain
 		if t.scratch.spans[i] {
 			o, p = fromDirective, inResult|inDirective
@@ -339,7 +355,7 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 		k.LastMax = max(k.LastMax, ss[i].score)
 		k.LastDirective = k.Steps
 		k.LastOverride = k.LastOverride || ss[i].override
-		t.directive(ss, i, ss[i].score, false)
+		t.directive(ss, i, ss[i].score, false, source{asked: asked, named: parts[0].named})
 	}
 	k.MaxScore = max(k.MaxScore, k.LastMax)
 	k.AnyOverride = k.AnyOverride || k.LastOverride
