@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 		"recipient: taylor":                 false,
 		"platform: taylor":                  false,
 		"body: 'we heard from taylor: yes'": false,
-		"": false,
+		"":                                  false,
 	} {
 		parts := tr.messages(nil, text)
 		got := false
