@@ -2,6 +2,7 @@ package guard
 
 import (
 	"math"
+	"sync"
 	"unsafe"
 
 	"gonum.org/v1/gonum/blas"
@@ -11,7 +12,7 @@ import (
 )
 
 // The forward pass of docs/reference/model.md in float32, one step at a time.
-// Names follow that page. Nothing here allocates but newState.
+// Names follow that page. Nothing here allocates but newState and newWork.
 
 const epsilon = 1e-5 // of layer normalisation
 
@@ -120,6 +121,7 @@ type network struct {
 	wr, wu, wn  linear // input weights and the biases br, bu, bn
 	ur, uu, un  linear // recurrent weights; un's bias is bm
 	haz, pre    head
+	pool        sync.Pool // of *work
 }
 
 // newNetwork arranges the tensors, which artifact has checked.
@@ -141,7 +143,7 @@ func newNetwork(a *artifact.Artifact) *network {
 		return h
 	}
 	m := &a.Manifest
-	return &network{
+	n := &network{
 		dims: m.Dims, mix: float32(m.UniformMix), mode: m.Latent == artifact.Mode,
 		mean: vec("feat.mean"), scale: vec("feat.scale"),
 		e: layer("adapt.e"), o: layer("adapt.o"), a: layer("adapt.a"),
@@ -154,9 +156,11 @@ func newNetwork(a *artifact.Artifact) *network {
 		ur: linear{w: matrix("gru.ur")}, uu: linear{w: matrix("gru.uu")}, un: lin("gru.un", "gru.bm"),
 		haz: risk("head.haz"), pre: risk("head.pre"),
 	}
+	n.pool.New = func() any { return n.newWork() }
+	return n
 }
 
-// state is the recurrent state of one run with the working memory of a step.
+// state is the recurrent state of one run, and during a step its working memory.
 // Inputs of a matrix product are aligned, see floats.
 type state struct {
 	// Kept between steps: h_t, z_t and e' determine all that follows.
@@ -166,11 +170,17 @@ type state struct {
 	tHaz, tPre []float32 // e' part of the heads' first layers, with bias
 	hr, hu, hn []float32 // recurrent part of the gates
 
-	// Results of propose.
+	// Results of propose, which Commit goes on from.
 	next []float32 // h_{t+1}
+	feat []float32 // [F] call features, normalised to f'
 
+	*work // nil between the steps
+}
+
+// work is the memory that a step works in. Nothing in it outlives the step, so that
+// the sessions of a model share what their concurrent steps need.
+type work struct {
 	text   []float32 // [D] vector of a text
-	feat   []float32 // [F] call features, normalised to f'
 	hp     []float32 // [H+P] input of the posterior
 	x      []float32 // [X] input of the core
 	in     []float32 // [H+X] [h_{t+1} ; zh ; a' ; f']
@@ -186,10 +196,24 @@ func (n *network) newState() *state {
 	return &state{
 		h: floats(d.H), z: floats(d.Z()), task: floats(d.P),
 		tHaz: floats(d.Q), tPre: floats(d.Q),
-		hr: floats(d.H), hu: floats(d.H), hn: floats(d.H), next: floats(d.H),
-		text: floats(d.D), feat: floats(d.F), hp: floats(d.H + d.P), x: floats(d.X()), in: floats(d.H + d.X()),
+		hr: floats(d.H), hu: floats(d.H), hn: floats(d.H), next: floats(d.H), feat: floats(d.F),
+	}
+}
+
+func (n *network) newWork() *work {
+	d := n.dims
+	return &work{
+		text: floats(d.D), hp: floats(d.H + d.P), x: floats(d.X()), in: floats(d.H + d.X()),
 		hid: floats(d.H), r: floats(d.H), u: floats(d.H), q: floats(d.Q), fq: floats(d.U), action: floats(d.P),
 	}
+}
+
+// borrow gives the state working memory until giveBack.
+func (n *network) borrow(s *state) { s.work = n.pool.Get().(*work) }
+
+func (n *network) giveBack(s *state) {
+	n.pool.Put(s.work)
+	s.work = nil
 }
 
 // floats returns a slice that starts at a multiple of 16 bytes. The assembly of

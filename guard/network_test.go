@@ -210,6 +210,7 @@ func TestForwardMatchesReference(t *testing.T) {
 func TestStepDoesNotAllocate(t *testing.T) {
 	m := testModel(t)
 	s := m.net.newState()
+	m.net.borrow(s)
 	m.net.begin(s)
 	if n := testing.AllocsPerRun(50, func() {
 		m.net.propose(s)

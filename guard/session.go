@@ -101,6 +101,8 @@ func (s *Session) Judge(ctx context.Context, c Call) Verdict {
 	}
 	s.judged, s.proposed = true, false
 	s.identity, s.message = s.identify(c), c.IsMessage()
+	m.net.borrow(s.net)
+	defer m.net.giveBack(s.net)
 	logits, err := s.propose(ctx, c)
 	if err == nil {
 		v.Scored, v.Logits = true, logits
@@ -139,6 +141,8 @@ func (s *Session) Commit(c Call, r Result) error {
 	if err := s.check(c); err != nil {
 		return err
 	}
+	s.model.net.borrow(s.net)
+	defer s.model.net.giveBack(s.net)
 	ctx := context.Background()
 	if !s.proposed {
 		logits, err := s.propose(ctx, c)

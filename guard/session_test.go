@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,41 @@ func TestJudgeIsPure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Judging any calls before the one in question leaves no trace: not in its verdict
+// and not in the bytes of the state.
+func TestJudgeLeavesNoTrace(t *testing.T) {
+	m := testModel(t)
+	rapid.Check(t, func(t *rapid.T) {
+		run := randomRun(rapid.Uint64().Draw(t, "seed"), 6)
+		others := randomRun(rapid.Uint64().Draw(t, "others"), 6)
+		a, b := m.Start(testTask), m.Start(testTask)
+		for i, x := range run {
+			for range rapid.IntRange(0, 3).Draw(t, "times") {
+				b.Judge(context.Background(), others[i].call)
+			}
+			if diff := cmp.Diff(a.Judge(context.Background(), x.call), b.Judge(context.Background(), x.call)); diff != "" {
+				t.Fatalf("step %d: %s", i, diff)
+			}
+			one, err := a.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			two, err := b.MarshalBinary()
+			if err != nil || !bytes.Equal(one, two) {
+				t.Fatalf("step %d: the states differ (%v)", i, err)
+			}
+			for _, s := range []*Session{a, b} {
+				if err := s.Commit(x.call, x.result); err != nil {
+					t.Fatal(err)
+				}
+				if s.net.work != nil {
+					t.Fatal("a session keeps working memory between the steps")
+				}
+			}
+		}
+	})
 }
 
 // Whatever comes later, calls and results, a verdict that was given stays the

@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
@@ -44,32 +44,15 @@ func loadKey(path string) ([]byte, error) {
 	return secret, nil
 }
 
-func makeKey(path string) (secret []byte, err error) {
-	// Renamed into place: a kill leaves no half a key.
-	f, err := os.CreateTemp(filepath.Dir(path), atomicfile.TempPrefix+"key-") // mode 0600
+func makeKey(path string) ([]byte, error) {
+	secret := make([]byte, keyBytes)
+	rand.Read(secret) // never fails
+	err := atomicfile.WritePrivate(path, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%x\n", secret)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()           // the first error is the one to report
-			os.Remove(f.Name()) // nothing half-written stays
-			err = fmt.Errorf("%w: %w", ErrKey, err)
-		}
-	}()
-	secret = make([]byte, keyBytes)
-	rand.Read(secret) // never fails
-	if _, err := f.WriteString(hex.EncodeToString(secret) + "\n"); err != nil {
-		return nil, err
-	}
-	if err := f.Sync(); err != nil {
-		return nil, err
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return nil, err
-	}
-	return secret, atomicfile.SyncDir(filepath.Dir(path))
+	return secret, nil
 }
