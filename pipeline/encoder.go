@@ -151,32 +151,40 @@ func (r *Run) openModel(ctx context.Context, opts ...guard.Option) (m *guard.Mod
 	if err != nil {
 		return nil, nil, nothing, err
 	}
-	return openWith(r.ArtifactDir(), r.path("embed"), enc, r.opts.Progress, opts...)
+	if !slow(enc.ID().Kind) {
+		m, err := guard.Open(r.ArtifactDir(), append(opts, guard.WithEncoder(enc))...)
+		return m, nil, nothing, err
+	}
+	folder := func() (string, error) { return r.path("embed"), nil }
+	return openCached(r.ArtifactDir(), folder, enc, r.opts.Progress, opts...)
 }
 
-// openWith opens an artifact with an encoder, whose vectors are kept in folder if
-// it is slow.
-func openWith(artifactDir, folder string, enc embed.Encoder, report *progress.Reporter, opts ...guard.Option) (*guard.Model, *ahead, func(), error) {
-	done := func() {}
-	if !slow(enc.ID().Kind) {
-		m, err := guard.Open(artifactDir, append(opts, guard.WithEncoder(enc))...)
-		return m, nil, done, err
-	}
-	c, err := cache.Open(folder, enc.ID())
+// openCached opens an artifact with an encoder whose vectors are kept in a folder,
+// which is asked for once all else is known to be sound.
+func openCached(artifactDir string, folder func() (string, error), enc embed.Encoder, report *progress.Reporter, opts ...guard.Option) (*guard.Model, *ahead, func(), error) {
+	nothing := func() {}
+	late := &lateEncoder{enc}
+	m, err := guard.Open(artifactDir, append(opts, guard.WithEncoder(late))...)
 	if err != nil {
-		return nil, nil, done, err
+		return nil, nil, nothing, err
 	}
-	cached, err := c.Encoder(enc)
+	dir, err := folder()
 	if err != nil {
-		return nil, nil, done, errors.Join(err, c.Close())
+		return nil, nil, nothing, err
 	}
-	m, err := guard.Open(artifactDir, append(opts, guard.WithEncoder(cached))...)
+	c, err := cache.Open(dir, enc.ID())
 	if err != nil {
-		return nil, nil, done, errors.Join(err, c.Close())
+		return nil, nil, nothing, err
+	}
+	if late.Encoder, err = c.Encoder(enc); err != nil {
+		return nil, nil, nothing, errors.Join(err, c.Close())
 	}
 	// Unmapping cannot lose anything: what is in the cache is on disk.
 	return m, &ahead{enc: enc, cache: c, report: report}, func() { c.Close() }, nil
 }
+
+// lateEncoder is an encoder that is replaced by an equal one before it is used.
+type lateEncoder struct{ embed.Encoder }
 
 // ahead embeds texts before they are needed. A nil one does nothing.
 type ahead struct {
@@ -227,11 +235,11 @@ var ErrEncoderSource = errors.New("the artifact's encoder")
 
 // artifactEncoder opens the encoder that an artifact needs, nil if it needs none.
 func artifactEncoder(ctx context.Context, path string, src EncoderSource) (embed.Encoder, error) {
-	a, err := artifact.Open(path)
+	m, _, err := artifact.OpenManifest(path)
 	if err != nil {
 		return nil, err
 	}
-	want := a.Manifest.Encoder
+	want := m.Encoder
 	if src.Location == "" {
 		switch want.Kind {
 		case "transformer":
@@ -241,7 +249,7 @@ func artifactEncoder(ctx context.Context, path string, src EncoderSource) (embed
 		}
 		return nil, nil // the guard's business
 	}
-	e, err := located(a.Manifest, src)
+	e, err := located(*m, src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -109,23 +109,18 @@ func openArtifact(ctx context.Context, path, calibration string, src EncoderSour
 		}
 		opts = append(opts, guard.WithCalibration(b))
 	}
-	if enc != nil {
-		opts = append(opts, guard.WithEncoder(enc))
+	if enc == nil || folder == nil || !slow(enc.ID().Kind) {
+		if enc != nil {
+			opts = append(opts, guard.WithEncoder(enc))
+		}
+		m, err = guard.Open(path, opts...)
+	} else {
+		m, ahead, done, err = openCached(path, folder.make, enc, report, opts...)
 	}
-	m, err = guard.Open(path, opts...)
-	switch {
-	case errors.Is(err, guard.ErrCalibration):
-		return nil, nil, done, fmt.Errorf("%s: %w", calibration, err)
-	case err != nil:
-		return nil, nil, done, err
-	case enc == nil || folder == nil || !slow(enc.ID().Kind):
-		return m, nil, done, nil
+	if errors.Is(err, guard.ErrCalibration) {
+		err = fmt.Errorf("%s: %w", calibration, err)
 	}
-	dir, err := folder.make()
-	if err != nil {
-		return nil, nil, done, err
-	}
-	return openWith(path, dir, enc, report, opts...)
+	return m, ahead, done, err
 }
 
 // scratch is a temporary folder that is made when it is first needed.
