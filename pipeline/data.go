@@ -45,11 +45,10 @@ func (r *Run) Data(ctx context.Context) error {
 			if old := r.ledger.Stages["data"]; old != nil && old.Settings == settings && r.intact(old.Outputs) {
 				return nil // the sets are there: the source is not needed again
 			}
-			return errNoData(cfg.Data.Protocol)
 		}
-		files, err := split.Files(r.opts.DataDir, cfg.Data.Protocol)
+		files, err := sourceFiles(r.opts.DataDir, cfg.Data.Protocol)
 		if err != nil {
-			return fmt.Errorf("data: %w", err)
+			return err
 		}
 		in.files = files
 	}
@@ -64,7 +63,7 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 	if cfg.Data.Protocol != "simulator" {
 		task := r.opts.Progress.Start("read", 0)
 		loaded, loadReport, err := split.Load(r.opts.DataDir, cfg.Data.Protocol, split.LoadOptions{Progress: func(n int) { task.Add(n) }})
-		task.Done()
+		task.End(err)
 		if err != nil {
 			return nil, err
 		}

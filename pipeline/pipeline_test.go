@@ -303,12 +303,22 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a refused run claimed its folder: %v", err)
 	}
 	withData := fixed
-	withData.DataDir = t.TempDir()
-	if r, err = Open(unclaimed, p1, withData); err != nil {
-		t.Fatal(err)
+	for dir, want := range map[string]error{filepath.Join(unclaimed, "x"): ErrNoData, "pipeline_test.go": ErrNoData, t.TempDir(): fs.ErrNotExist} {
+		withData.DataDir = dir
+		if _, err := Open(unclaimed, p1, withData); !errors.Is(err, want) {
+			t.Errorf("data in %s: %v, want %v", dir, err, want)
+		}
 	}
-	if err := r.All(t.Context()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("empty data folder: %v", err)
+	if _, err := os.Stat(unclaimed); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused run claimed its folder: %v", err)
+	}
+	for name, open := range map[string]func() error{
+		"Open":   func() error { _, err := Open("pipeline_test.go", tiny(t), fixed); return err },
+		"Reopen": func() error { _, err := Reopen("pipeline_test.go", fixed); return err },
+	} {
+		if err := open(); !errors.Is(err, ErrNoRun) {
+			t.Errorf("%s of a file: %v", name, err)
+		}
 	}
 }
 

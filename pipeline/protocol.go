@@ -37,6 +37,9 @@ func EvaluateProtocol(ctx context.Context, o TraceOptions, protocol, dataDir str
 	if cfg.Data.Protocol != protocol {
 		return eval.Report{}, fmt.Errorf("%s was trained under protocol %s: its test sets under %s could overlap with its training runs", o.Artifact, cfg.Data.Protocol, protocol)
 	}
+	if _, err := sourceFiles(dataDir, protocol); err != nil {
+		return eval.Report{}, err
+	}
 	dir, err := sets.make()
 	if err != nil {
 		return eval.Report{}, err

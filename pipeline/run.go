@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/data/split"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/eval"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
@@ -47,10 +48,35 @@ var ErrOtherConfig = errors.New("the run folder belongs to another configuration
 // named.
 var ErrNoData = errors.New("needs real trajectories: name their folder with --data DIR (its layout is described in docs/reference/data.md)")
 
-func errNoData(protocol string) error { return fmt.Errorf("data: protocol %s %w", protocol, ErrNoData) }
+// sourceFiles lists the files of the protocol in a folder of real trajectories, none
+// for the simulator. The error wraps [ErrNoData] where dir is no folder.
+func sourceFiles(dir, protocol string) ([]string, error) {
+	if protocol == "simulator" {
+		return nil, nil
+	}
+	if dir == "" {
+		return nil, fmt.Errorf("data: protocol %s %w", protocol, ErrNoData)
+	}
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("data: %s is no folder: protocol %s %w", dir, protocol, ErrNoData)
+	}
+	files, err := split.Files(dir, protocol)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	return files, nil
+}
 
-// ErrNoRun is returned by Reopen for a folder that holds no run.
+// ErrNoRun is returned for a file, and by Reopen for a folder that holds no run.
 var ErrNoRun = errors.New("not a run folder")
+
+// notFile refuses what cannot be a run folder.
+func notFile(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s: %w but a file", dir, ErrNoRun)
+	}
+	return nil
+}
 
 // Open makes the run folder dir for cfg, or opens it if it holds a run of a
 // configuration of the same name. Changed settings are taken over: the stages
@@ -63,12 +89,15 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := notFile(dir); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, "config.yaml")
 	have, err := boundedfile.Read(path, maxLedger)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if cfg.Data.Protocol != "simulator" && opts.DataDir == "" {
-			return nil, errNoData(cfg.Data.Protocol) // before the folder is claimed
+		if _, err := sourceFiles(opts.DataDir, cfg.Data.Protocol); err != nil { // before the folder is claimed
+			return nil, err
 		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return nil, err
@@ -103,6 +132,9 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 
 // Reopen opens a run folder with the configuration it was made with.
 func Reopen(dir string, opts Options) (*Run, error) {
+	if err := notFile(dir); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, "config.yaml")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: it has no config.yaml; make one with `dreamguard run --config PRESET --out %s`", dir, ErrNoRun, dir)

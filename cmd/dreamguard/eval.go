@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -17,6 +18,7 @@ func (a *app) evalCommand() *cobra.Command {
 		dataDir       string
 		traces        pipeline.TraceOptions
 		source        func() error
+		checkFormat   func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "eval (--run DIR | --artifact DIR (--traces FILE | --protocol p1|p2 --data DIR) --out DIR)",
@@ -52,13 +54,15 @@ a file that is kept under version control.`,
 				return usagef("eval: name the folder for the report with --out DIR")
 			case (len(traces.Files) > 0) == (protocol != ""):
 				return usagef("eval: name either --traces FILE (once for each file) or --protocol p1|p2 with --data DIR")
+			case protocol != "" && protocol != "p1" && protocol != "p2":
+				return usagef("eval: --protocol %q: want p1 or p2", protocol)
 			case protocol != "" && dataDir == "":
 				return usagef("eval: --protocol %s needs the folder of real trajectories: --data DIR", protocol)
 			}
 			if traces.Bootstrap < 0 {
 				return usagef("eval: --bootstrap %d: want 0 or more resamples", traces.Bootstrap)
 			}
-			if err := source(); err != nil {
+			if err := cmp.Or(checkFormat(), source()); err != nil {
 				return err
 			}
 			traces.Version, traces.Progress = readBuildInfo().Version, a.progress()
@@ -85,7 +89,7 @@ a file that is kept under version control.`,
 	f.StringVar(&traces.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&traces.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringArrayVar(&traces.Files, "traces", nil, "labelled trajectories in any import `FILE` format; once for each file")
-	f.StringVar(&traces.Format, "format", "", "import format of the traces; detected if left out")
+	checkFormat = formatFlag(cmd, &traces.Format, "import format of the traces; detected if left out")
 	f.StringVar(&protocol, "protocol", "", "measure on the test sets of protocol p1 or p2")
 	f.StringVar(&dataDir, "data", "", "folder of real trajectories, for --protocol")
 	f.StringVar(&traces.Out, "out", "", "folder for report.json and report.html")

@@ -32,10 +32,7 @@ func (a *app) importCommand() *cobra.Command {
 		format, out string
 		asJSON      bool
 	)
-	var names []string
-	for _, f := range formats.All() {
-		names = append(names, f.Name())
-	}
+	var checkFormat func() error
 	cmd := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Turn logs of agents into one file of trajectories",
@@ -46,15 +43,13 @@ guesses a label. Without --out it only reports.
 A run without an id of its own is named after its file; where several files have the
 same name, their folders' names tell the runs apart.
 
-Formats: ` + strings.Join(names, ", "),
+Formats: ` + strings.Join(formatNames(), ", "),
 		Example: `  dreamguard import logs/*.json --out runs.jsonl.gz
   dreamguard import session.jsonl --format claude-code --json`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			if format != "" {
-				if _, err := formats.Named(format); err != nil {
-					return usagef("import: --format: %v", err)
-				}
+			if err := checkFormat(); err != nil {
+				return err
 			}
 			if slices.Contains(paths, "-") {
 				return usagef("import: - is no file: standard input is not read, since ids and the report need a file's name; write it to a file first")
@@ -77,11 +72,9 @@ Formats: ` + strings.Join(names, ", "),
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "", "format of all files, found out for each if not given")
+	checkFormat = formatFlag(cmd, &format, "format of all files; found out for each if left out")
 	f.StringVar(&out, "out", "", "file to write: .jsonl, .jsonl.gz or .parquet")
 	jsonFlag(cmd, &asJSON)
-	// The flag exists, so registering cannot fail.
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

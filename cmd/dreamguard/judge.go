@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,10 +14,11 @@ import (
 
 func (a *app) judgeCommand() *cobra.Command {
 	var (
-		o      pipeline.JudgeOptions
-		all    bool
-		asJSON bool
-		source func() error
+		o           pipeline.JudgeOptions
+		all         bool
+		asJSON      bool
+		source      func() error
+		checkFormat func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "judge --artifact DIR FILE",
@@ -34,7 +36,7 @@ strictest verdict on any action up to it. --json prints one object per verdict, 
 			if o.Artifact == "" {
 				return usagef("judge: name the artifact with --artifact DIR")
 			}
-			if err := source(); err != nil {
+			if err := cmp.Or(checkFormat(), source()); err != nil {
 				return err
 			}
 			if o.Step < -1 {
@@ -95,7 +97,7 @@ strictest verdict on any action up to it. --json prints one object per verdict, 
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
-	f.StringVar(&o.Format, "format", "", "import format of the file; detected if left out")
+	checkFormat = formatFlag(cmd, &o.Format, "import format of the file; detected if left out")
 	f.StringVar(&o.ID, "id", "", "which run, where the file holds several")
 	f.IntVar(&o.Step, "step", -1, "index of the action to judge; -1 is the last tool call")
 	f.BoolVar(&all, "all", false, "print the verdicts on all actions up to it")

@@ -71,7 +71,13 @@ func TestUsageErrors(t *testing.T) {
 		"version --zzzzzzzz":   "see dreamguard version --help",
 		"version extra":        "see dreamguard version --help",
 		"version --quiet=many": "see dreamguard version --help",
-		"run --config protocol-p1 --out nowhere/run": "name their folder with --data DIR",
+		"judge --artifact a --format opnai x.json":                   `judge: --format: unknown format "opnai": want one of`,
+		"replay --artifact a --format opnai x.json":                  "replay: --format: unknown format",
+		"recalibrate --artifact a --false-alarm 5% --format opnai x": "recalibrate: --format: unknown format",
+		"eval --artifact a --format opnai --traces x --out y":        "eval: --format: unknown format",
+		"eval --artifact a --protocol p9 --data x --out y":           `eval: --protocol "p9": want p1 or p2`,
+		"run --config protocol-p1 --data nowhere --out nowhere/run":  "data: nowhere is no folder: protocol p1 needs real trajectories",
+		"run --config protocol-p1 --out nowhere/run":                 "name their folder with --data DIR",
 	} {
 		wantUsage(t, line, want)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -21,7 +22,7 @@ func (a *app) recalibrateCommand() *cobra.Command {
 		holds                                      share
 		per, unit, out, refit, frontier            string
 		write, dry, asJSON                         bool
-		source                                     func() error
+		source, checkFormat                        func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "recalibrate --artifact DIR --traces FILE... --false-alarm 5%",
@@ -69,7 +70,7 @@ A share is written 5%, 0.05 or 5/100.`,
 			if err := r.Validate(); err != nil {
 				return usagef("recalibrate: %v", err)
 			}
-			if err := source(); err != nil {
+			if err := cmp.Or(checkFormat(), source()); err != nil {
 				return err
 			}
 			o.Progress = a.progress()
@@ -123,7 +124,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
-	f.StringVar(&o.Format, "format", "", "import format of the traces; detected if left out")
+	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
 	f.StringVar(&o.Labels, "labels", "", "labels by run id, JSON lines or CSV, instead of those in the traces")
 	f.Var(&falseAlarm, "false-alarm", "safe runs that are held or blocked, at most")
 	f.Var(&block, "block", "safe runs that are blocked, at most; part of --false-alarm. BLOCK is off without it")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -12,10 +13,11 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var (
-		o      pipeline.ReplayOptions
-		out    string
-		asJSON bool
-		source func() error
+		o           pipeline.ReplayOptions
+		out         string
+		asJSON      bool
+		source      func() error
+		checkFormat func() error
 	)
 	cmd := &cobra.Command{
 		Use:   "replay --artifact DIR --traces FILE...",
@@ -35,7 +37,7 @@ worth reading. Files are streamed.`,
 			case len(o.Files) == 0:
 				return usagef("replay: name the recorded runs with --traces FILE...")
 			}
-			if err := source(); err != nil {
+			if err := cmp.Or(checkFormat(), source()); err != nil {
 				return err
 			}
 			o.Progress = a.progress()
@@ -59,7 +61,7 @@ worth reading. Files are streamed.`,
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
-	f.StringVar(&o.Format, "format", "", "import format of the traces; detected if left out")
+	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
 	f.StringVar(&out, "out", "", "folder for replay.json and replay.html")
 	f.StringVar(&o.Log, "log", "", "file for a decision log, as `dreamguard monitor` reads it")
 	jsonFlag(cmd, &asJSON)

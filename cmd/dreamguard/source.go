@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/dreamguard/dreamguard/data/formats"
 	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
 )
@@ -19,4 +20,29 @@ func encoderFlags(cmd *cobra.Command, src *pipeline.EncoderSource) func() error 
 		src.Backend, err = backendName(cmd)
 		return err
 	}
+}
+
+// formatFlag adds --format and returns what checks it, before anything is opened.
+func formatFlag(cmd *cobra.Command, into *string, usage string) func() error {
+	cmd.Flags().StringVar(into, "format", "", usage)
+	// The flag exists, so registering cannot fail.
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	return func() error {
+		if *into == "" {
+			return nil
+		}
+		if _, err := formats.Named(*into); err != nil {
+			return usagef("%s: --format: %v", cmd.Name(), err)
+		}
+		return nil
+	}
+}
+
+// formatNames lists the import formats.
+func formatNames() []string {
+	var names []string
+	for _, f := range formats.All() {
+		names = append(names, f.Name())
+	}
+	return names
 }
