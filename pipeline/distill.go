@@ -143,7 +143,7 @@ func distillFrom(ctx context.Context, teacher Teacher, words *tokenize.Tokenizer
 	}
 	task := o.Progress.Start("fit", 0)
 	res, err := distill.Fit(ctx, in, o.Fit)
-	task.Done()
+	task.End(err)
 	if err != nil {
 		return nil, nil, err
 	}

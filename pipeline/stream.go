@@ -72,7 +72,7 @@ func (s *traceSource) batches(ctx context.Context, do func(task *progress.Task, 
 		if err == nil {
 			err = flush()
 		}
-		task.Done()
+		task.End(err)
 		if err != nil {
 			return err
 		}
