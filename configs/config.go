@@ -118,6 +118,7 @@ type Train struct {
 	CheckpointEvery int     `yaml:"checkpoint_every" json:"checkpoint_every"` // steps
 	ValidateEvery   int     `yaml:"validate_every" json:"validate_every"`     // steps
 	Patience        int     `yaml:"patience" json:"patience"`                 // validations without improvement before stage 2 stops; 0 = never
+	Without         string  `yaml:"without" json:"without,omitempty"`         // for ablations: features, texts, state (which the heads then do not read) or memory (of the steps before); "" = nothing is left out
 }
 
 // Stage1 pretrains the world model.

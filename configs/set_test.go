@@ -131,6 +131,7 @@ func TestValidate(t *testing.T) {
 		"data.protocol=p3":               `data.protocol: want p1, p2 or simulator, not "p3": did you mean p1?`,
 		"data.leave_out=gitub":           "data.leave_out: want dailylife, github or shopping, not \"gitub\": did you mean github?",
 		"data.weights.openagentsaftey=1": "did you mean openagentsafety?",
+		"train.without=sense":            `train.without: want features, texts, state or memory, or "" to leave nothing out`,
 		"model.latent=soft":              "model.latent: want probabilities or mode",
 		"eval.locked_smoke=true":         "eval.locked_smoke: is for preset debug only",
 		"name=a/b":                       "name: want 1 to 64 characters",

@@ -128,6 +128,7 @@ func (v *validator) train(t *Train) {
 	v.int("train.checkpoint_every", t.CheckpointEvery, 1, 1_000_000)
 	v.int("train.validate_every", t.ValidateEvery, 1, 1_000_000)
 	v.int("train.patience", t.Patience, 0, 1_000_000)
+	v.check(slices.Contains([]string{"", "features", "texts", "state", "memory"}, t.Without), "train.without", `want features, texts, state or memory, or "" to leave nothing out, not %q`, t.Without)
 
 	v.int("train.stage1.steps", t.Stage1.Steps, 0, 10_000_000)
 	v.float("train.stage1.predict", t.Stage1.Predict, 0, 1000, inclusive)

@@ -139,6 +139,7 @@ func newFitter(cfg configs.Config, dims Dims, trainSet, validation []Example, op
 	mean, scale := featureStats(trainSet, dims.F)
 	copy(f.w.Value("feat.mean"), mean)
 	copy(f.w.Value("feat.scale"), scale)
+	f.w.hold(pins(cfg.Train.Without, f.w.sizes()))
 	// Before the first step of stage 1, not after its last, is the time to say that
 	// stage 2 has nothing to learn from.
 	for i, steps := range []int{cfg.Train.Stage1.Steps, cfg.Train.Stage2.Steps} {

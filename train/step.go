@@ -79,13 +79,14 @@ type stepper struct {
 	batch   []*tensors.Tensor // one per input, refilled every step
 	trained []int             // params with a gradient, ascending
 	params  []param
+	pins    []pin
 	exec    *Exec
 }
 
 // newStepper builds the graph; it is compiled by the first run.
 func newStepper(be compute.Backend, cfg configs.Config, d Dims, st stage, t, b int) (*stepper, error) {
 	z := sizesOf(cfg.Model, d)
-	s := &stepper{inputs: st.inputs(cfg.Train, z, t, b), params: paramTable(z)}
+	s := &stepper{inputs: st.inputs(cfg.Train, z, t, b), params: paramTable(z), pins: pins(cfg.Train.Without, z)}
 	learns := map[Group]bool{}
 	for g := range st.learns(cfg.Train) {
 		learns[g] = true
@@ -94,6 +95,9 @@ func newStepper(be compute.Backend, cfg configs.Config, d Dims, st stage, t, b i
 	for i, p := range s.params {
 		if trainingOnly(p.Name) && !predicts {
 			continue // the observation model has no gradient without a prediction loss
+		}
+		if pin, ok := pinned(s.pins, p.Name); ok && pin.columns == 0 {
+			continue
 		}
 		if learns[p.Group] {
 			s.trained = append(s.trained, i)
@@ -123,6 +127,9 @@ func (s *stepper) graph(cfg configs.Config, d Dims, st stage, t int, learns map[
 		n := newNet(cfg.Model, d, tp, learns, sample)
 		for i, p := range s.params {
 			n.params[p.Name] = nodes[i]
+			if pin, ok := pinned(s.pins, p.Name); ok && pin.columns > 0 {
+				n.params[p.Name] = Mul(nodes[i], BroadcastToDims(Const(nodes[i].Graph(), pin.mask(p.Shape)), p.Shape...))
+			}
 		}
 		in := map[string]*Node{}
 		for i, x := range s.inputs {

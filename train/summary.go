@@ -20,6 +20,7 @@ type Parameters struct {
 	Groups  []GroupSize
 	Total   int   // values in all groups
 	Runtime int   // values that judging needs
+	Learned int   // of those, the ones that training moves and that can move a logit
 	Memory  int64 // bytes that training holds at least: weights (host and backend), gradients, moments, best weights
 	list    []param
 }
@@ -43,6 +44,7 @@ func Summary(cfg configs.Config, d Dims) Parameters {
 			s.Runtime += s.list[i].size()
 		}
 	}
+	s.Learned = learned(s.list, cfg.Train, sizesOf(cfg.Model, d))
 	s.Memory = 4 * 6 * int64(s.Total)
 	return s
 }
@@ -68,6 +70,9 @@ func checkConfig(cfg configs.Config, d Dims) error {
 		return err
 	}
 	t := cfg.Train
+	if err := checkWithout(t.Without); err != nil {
+		return err
+	}
 	bad := func(key string, v any, want string) error {
 		return fmt.Errorf("train: %s is %v: want %s", key, v, want)
 	}
