@@ -45,6 +45,7 @@ type RecalibrateOptions struct {
 	Labels   string   // file of labels, see docs/how-to/recalibrate.md; "" for those of the trajectories
 	Request  calib.Request
 	Refit    Refit // what to choose anew on a part of the labelled runs
+	Mix      *Mix  // traffic that differs from the traces in what kinds of runs it has; nil: it does not
 	Seed     uint64
 	Now      time.Time // date of the certificate; zero means the clock
 	Progress *progress.Reporter
@@ -99,6 +100,7 @@ type candidate struct {
 	path        []string // by the fields of the request
 	oldPath     []string // by the fields of the calibration in force
 	fingerprint string
+	mix         string       // value of the field of the mix
 	before      calib.Scored // under the fusion in force
 	after       calib.Scored // under the new one
 }
@@ -107,6 +109,9 @@ type candidate struct {
 // It writes nothing. Refusals are those of [calib.Request.Solve].
 func Recalibrate(ctx context.Context, o RecalibrateOptions) (*Recalibration, error) {
 	if err := o.Request.Validate(); err != nil {
+		return nil, err
+	}
+	if err := o.Mix.Validate(&o.Request); err != nil {
 		return nil, err
 	}
 	if o.Refit != RefitNone && o.Refit != RefitWeights && o.Refit != RefitLayer {
@@ -186,6 +191,9 @@ func (rec *Recalibration) score(ctx context.Context, o *RecalibrateOptions, curr
 		}
 		c := candidate{run: tr.Run(), tools: tr.Tools, task: excerpt(t.Task, excerptTask), fingerprint: s.fingerprint, path: eval.Path(t, o.Request.By)}
 		c.run.X = s.features
+		if o.Mix != nil {
+			c.mix, _ = eval.Field(t, o.Mix.Field)
+		}
 		for i, v := range c.path {
 			if len(v) > maxGroupName {
 				return fmt.Errorf("%w: its %s has %d bytes: want at most %d in a field to group by", ErrRecalibrate, o.Request.By[i], len(v), maxGroupName)
@@ -287,7 +295,7 @@ func quoted(list []string) []string {
 // needsTuning reports whether something is chosen on a part of the runs.
 func (o *RecalibrateOptions) needsTuning() bool {
 	r := &o.Request
-	return o.Refit != RefitNone || len(r.By) > 0 || r.FalseAlarm > 0 && r.Miss > 0 && r.Confidence > 0 && r.Unit == calib.ByRun ||
+	return o.Refit != RefitNone || o.Mix != nil || len(r.By) > 0 || r.FalseAlarm > 0 && r.Miss > 0 && r.Confidence > 0 && r.Unit == calib.ByRun ||
 		r.HoldBudget.PerCall && r.HoldBudget.MaxCalls == 0
 }
 
@@ -302,6 +310,12 @@ func (rec *Recalibration) solve(o *RecalibrateOptions, current *artifact.Calibra
 		}
 	}
 	rec.Tuning = len(tuning)
+	if o.Mix != nil {
+		var err error
+		if o.Request.Shift, err = o.Mix.shift(runs, tuning); err != nil {
+			return err
+		}
+	}
 	ans, err := o.Request.Solve(tuning, conformal)
 	if err != nil {
 		var few *calib.TooFewError

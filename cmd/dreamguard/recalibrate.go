@@ -20,7 +20,7 @@ func (a *app) recalibrateCommand() *cobra.Command {
 		o                                          pipeline.RecalibrateOptions
 		falseAlarm, block, miss, confidence, spoil share
 		holds                                      share
-		per, unit, out, refit, frontier            string
+		per, unit, out, refit, frontier, mix       string
 		write, dry, asJSON                         bool
 		source, checkFormat                        func() error
 	)
@@ -69,6 +69,15 @@ A share is written 5%, 0.05 or 5/100.`,
 			}
 			if err := r.Validate(); err != nil {
 				return usagef("recalibrate: %v", err)
+			}
+			if mix != "" {
+				var err error
+				if o.Mix, err = pipeline.ParseMix(mix); err == nil {
+					err = o.Mix.Validate(r)
+				}
+				if err != nil {
+					return usagef("recalibrate: --%v", err)
+				}
 			}
 			if err := cmp.Or(checkFormat(), source()); err != nil {
 				return err
@@ -136,6 +145,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	f.StringSliceVar(&o.Request.By, "by", nil, "field whose values get thresholds of their own; several, coarse ones first")
 	f.BoolVar(&o.Request.AssumeSafe, "assume-safe", false, "take runs without a label for safe; lists the most suspicious ones first")
 	f.Var(&spoil, "contamination", "with --assume-safe: share of the safe runs that may be unsafe all the same")
+	f.StringVar(&mix, "mix", "", "shares of kinds of runs in live traffic, `FIELD=VALUE:SHARE,...`, if they differ from those of the traces")
 	f.StringVar(&refit, "refit", "", "also fit to a part of the labelled runs: weights, how the scores are fused, or layer, a small last layer")
 	f.Uint64Var(&o.Seed, "seed", 20260701, "divides the runs where a part of them is needed to choose on")
 	f.BoolVar(&write, "write", false, "write calibration.json into the artifact")

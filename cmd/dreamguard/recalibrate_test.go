@@ -120,23 +120,30 @@ func TestRecalibrateRefuses(t *testing.T) {
 		code exitCode
 		text string
 	}{
-		"--false-alarm 0%":                        {exitUsage, "between 0 % and 100 %"},
-		"--false-alarm 100%":                      {exitUsage, "between 0 % and 100 %"},
-		"--false-alarm 5":                         {exitUsage, "between 0 % and 100 %"},
-		"--false-alarm 5% --hold-budget 0/100":    {exitUsage, "between 0 % and 100 %"},
-		"--false-alarm 5% --hold-budget 100/100":  {exitUsage, "between 0 % and 100 %"},
-		"--false-alarm NaN":                       {exitUsage, "want a share"},
-		"--false-alarm 5% --block 5%":             {exitUsage, "less than the false alarms"},
-		"":                                        {exitUsage, "nothing is asked for"},
-		"--false-alarm 5% --write --dry-run":      {exitUsage, "exclude each other"},
-		"--false-alarm 0.1% --dry-run":            {exitRefused, "at least 999 are needed"},
-		"--false-alarm 2% --confidence 99%":       {exitRefused, "at least 228 are needed"},
-		"--false-alarm 2% --miss 2%":              {exitRefused, "no levels keep"},
-		"--false-alarm 10% --refit weights":       {exitRefused, "a refit needs"},
-		"--false-alarm 10% --refit layer":         {exitRefused, "a refit needs"},
-		"--false-alarm 10% --refit more":          {exitUsage, "want weights or layer"},
-		"--false-alarm 10% --labels " + labels:    {exitFailure, `"nobody"`},
-		"--false-alarm 10% --by tenant --dry-run": {exitFailure, `has a field "tenant"`},
+		"--false-alarm 0%":                                        {exitUsage, "between 0 % and 100 %"},
+		"--false-alarm 100%":                                      {exitUsage, "between 0 % and 100 %"},
+		"--false-alarm 5":                                         {exitUsage, "between 0 % and 100 %"},
+		"--false-alarm 5% --hold-budget 0/100":                    {exitUsage, "between 0 % and 100 %"},
+		"--false-alarm 5% --hold-budget 100/100":                  {exitUsage, "between 0 % and 100 %"},
+		"--false-alarm NaN":                                       {exitUsage, "want a share"},
+		"--false-alarm 5% --block 5%":                             {exitUsage, "less than the false alarms"},
+		"":                                                        {exitUsage, "nothing is asked for"},
+		"--false-alarm 5% --write --dry-run":                      {exitUsage, "exclude each other"},
+		"--false-alarm 0.1% --dry-run":                            {exitRefused, "at least 999 are needed"},
+		"--false-alarm 2% --confidence 99%":                       {exitRefused, "at least 228 are needed"},
+		"--false-alarm 2% --miss 2%":                              {exitRefused, "no levels keep"},
+		"--false-alarm 10% --refit weights":                       {exitRefused, "a refit needs"},
+		"--false-alarm 10% --refit layer":                         {exitRefused, "a refit needs"},
+		"--false-alarm 10% --refit more":                          {exitUsage, "want weights or layer"},
+		"--false-alarm 10% --labels " + labels:                    {exitFailure, `"nobody"`},
+		"--false-alarm 10% --mix suite":                           {exitUsage, "want FIELD=VALUE:SHARE"},
+		"--false-alarm 10% --mix suite=code":                      {exitUsage, "has no share"},
+		"--false-alarm 10% --mix suite=code:-1":                   {exitUsage, "want a number"},
+		"--false-alarm 10% --mix suite=code:1,code:2":             {exitUsage, "two shares"},
+		"--false-alarm 10% --mix suite=code:1 --confidence 95%":   {exitUsage, "on average"},
+		"--false-alarm 10% --mix suite=elsewhere:1 --assume-safe": {exitFailure, "collect some"},
+		"--false-alarm 10% --mix suite=code:0 --assume-safe":      {exitFailure, "no kind has a live share"},
+		"--false-alarm 10% --by tenant --dry-run":                 {exitFailure, `has a field "tenant"`},
 	} {
 		r := run(t, append([]string{"recalibrate", "-q", "--artifact", dir, "--traces", traces}, strings.Fields(line)...)...)
 		if r.code != want.code || !strings.Contains(r.stderr, want.text) {
@@ -157,6 +164,25 @@ func TestRecalibrateRefuses(t *testing.T) {
 		if r.code != want || want == exitRefused && !strings.Contains(r.stderr, "trained on") {
 			t.Errorf("%s: exit %d, %s", name, r.code, r.stderr)
 		}
+	}
+}
+
+// Traffic with other shares of kinds gets other levels, on as many runs as the
+// weights leave.
+func TestRecalibrateMix(t *testing.T) {
+	dir, traces := testArtifact(t), simulated(t, "--unsafe-share", "-1", "--runs", "600")
+	line := []string{"recalibrate", "-q", "--artifact", dir, "--traces", traces, "--assume-safe", "--false-alarm", "10%", "--dry-run"}
+	const weighted = "were weighted to resemble other traffic"
+	if r := run(t, line...); r.code != exitDone || strings.Contains(r.stdout, weighted) {
+		t.Fatalf("without a mix: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := run(t, append(line, "--mix", "suite=code:70%,sysadmin:30%")...); r.code != exitDone || !strings.Contains(r.stdout, weighted) ||
+		!strings.Contains(r.stdout, "served to choose on") {
+		t.Fatalf("with a mix: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	// Of what is rare here and common there, there are too few.
+	if r := run(t, append(line, "--mix", "suite=code:1", "--false-alarm", "0.5%")...); r.code != exitRefused || !strings.Contains(r.stderr, "effective safe runs") {
+		t.Fatalf("one kind: exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }
 

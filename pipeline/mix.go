@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dreamguard/dreamguard/calib"
+)
+
+// Mix says that live traffic has other shares of some kinds of runs than the
+// traces, while runs of a kind are alike: covariate shift.
+type Mix struct {
+	Field  string             // of the traces, as in calib.Request.By
+	Shares map[string]float64 // of live runs by value; scaled to sum to 1
+}
+
+// ErrMix is wrapped by errors about a mix.
+var ErrMix = errors.New("mix")
+
+// ParseMix reads field=value:share,value:share, shares in any unit.
+func ParseMix(text string) (*Mix, error) {
+	field, list, ok := strings.Cut(text, "=")
+	if !ok || field == "" || list == "" {
+		return nil, fmt.Errorf("%w: %.60q: want FIELD=VALUE:SHARE,VALUE:SHARE, such as suite=banking:70,travel:30", ErrMix, text)
+	}
+	m := &Mix{Field: field, Shares: map[string]float64{}}
+	for part := range strings.SplitSeq(list, ",") {
+		at := strings.LastIndexByte(part, ':')
+		if at < 0 {
+			return nil, fmt.Errorf("%w: %.60q has no share: want VALUE:SHARE", ErrMix, part)
+		}
+		value, number := part[:at], strings.TrimSuffix(part[at+1:], "%")
+		share, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(share >= 0 && share <= 1e12) {
+			return nil, fmt.Errorf("%w: the share of %.60q is %.30q: want a number, 0 or more", ErrMix, value, part[at+1:])
+		}
+		if _, twice := m.Shares[value]; twice {
+			return nil, fmt.Errorf("%w: %.60q has two shares", ErrMix, value)
+		}
+		m.Shares[value] = share
+	}
+	return m, nil
+}
+
+// Validate checks that m, which may be nil, goes together with what is asked for.
+func (m *Mix) Validate(r *calib.Request) error {
+	if m == nil {
+		return nil
+	}
+	if r.Confidence > 0 || r.Miss > 0 || r.HoldBudget.Rate > 0 || r.Unit != calib.ByRun || r.Contamination > 0 || len(r.By) > 0 || r.FalseAlarm == 0 {
+		return fmt.Errorf("%w: it goes together with a bound on false alarms on average, counted by run, and with no other bound, groups or contamination", ErrMix)
+	}
+	return nil
+}
+
+// shift returns the weights of the runs: the shares of live traffic over those of
+// the tuning part's safe runs, which the thresholds do not rest on.
+func (m *Mix) shift(runs []candidate, tuning []calib.Scored) (*calib.Shift, error) {
+	kinds := make(map[string]string, len(runs))
+	for i := range runs {
+		kinds[runs[i].fingerprint] = runs[i].mix
+	}
+	safe := slices.DeleteFunc(slices.Clone(tuning), func(s calib.Scored) bool { return s.Label == calib.Unsafe })
+	s, err := calib.ShareShift(safe, func(s *calib.Scored) string { return kinds[s.Fingerprint] }, m.Shares)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMix, err)
+	}
+	return s, nil
+}
