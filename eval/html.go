@@ -139,6 +139,13 @@ func (v *view) addSet(s SetResult) error {
 			}
 			charts = append(charts, plot.Reliability("Reliability of the hazard probability", p, rate))
 		}
+		if len(s.Curves.Meaning) > 0 {
+			var risk, p0, p1 []float64
+			for _, m := range s.Curves.Meaning {
+				risk, p0, p1 = append(risk, m.Risk), append(p0, m.P0), append(p1, m.P1)
+			}
+			charts = append(charts, plot.Meaning("What a run's risk means here", risk, p0, p1))
+		}
 		for _, c := range charts {
 			svg, err := c.SVG()
 			if err != nil {

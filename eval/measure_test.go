@@ -346,6 +346,14 @@ func TestCurves(t *testing.T) {
 	if n != 14+11 {
 		t.Errorf("reliability over %d steps, want 25", n)
 	}
+	for i, m := range got.Meaning {
+		if m.Risk != float64(i)/20 || m.P0 < 0 || m.P0 > m.P1 || m.P1 > 1 || i > 0 && (m.P0 < got.Meaning[i-1].P0 || m.P1 < got.Meaning[i-1].P1) {
+			t.Errorf("meaning of %v: %v to %v", m.Risk, m.P0, m.P1)
+		}
+	}
+	if n := len(got.Meaning); n != 21 {
+		t.Errorf("meaning of %d risks", n)
+	}
 	many := eval.Measure("x", random(3000), eval.Options{Curves: true}).Curves.ROC
 	if len(many) > 200 || many[len(many)-1] != (eval.Point{X: 1, Y: 1}) {
 		t.Errorf("%d points, the last %v", len(many), many[len(many)-1])

@@ -174,7 +174,34 @@ func once(int) int { return 1 }
 func curves(rows []row, traces []Trace) *Curves {
 	c := &Curves{ROC: roc(rows)}
 	c.Reliability, c.ECE = reliability(traces)
+	c.Meaning = meaning(rows)
 	return c
+}
+
+// meaning returns the intervals at 21 risks from 0 to 1.
+func meaning(rows []row) []Odds {
+	var scores []float64
+	var outcomes []bool
+	for _, r := range rows {
+		if r.scored {
+			scores, outcomes = append(scores, r.score), append(outcomes, r.unsafe)
+		}
+	}
+	if !slices.Contains(outcomes, true) || !slices.Contains(outcomes, false) {
+		return nil
+	}
+	v, err := calib.NewVennAbers(scores, outcomes)
+	if err != nil { // a score that is no number
+		return nil
+	}
+	const steps = 20
+	out := make([]Odds, steps+1)
+	for i := range out {
+		risk := float64(i) / steps
+		out[i].Risk = risk
+		out[i].P0, out[i].P1 = v.Interval(risk)
+	}
+	return out
 }
 
 // maxROC bounds the points of one ROC curve in the report.

@@ -155,9 +155,9 @@ func TestReportHTML(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	// 2 curves of the one set with figures, one plot per example.
-	if n := strings.Count(page, "<svg"); n != 2+len(rep.Examples) {
-		t.Errorf("%d charts, want %d", n, 2+len(rep.Examples))
+	// 3 curves of the one set with figures, one plot per example.
+	if n := strings.Count(page, "<svg"); n != 3+len(rep.Examples) {
+		t.Errorf("%d charts, want %d", n, 3+len(rep.Examples))
 	}
 	rep.Examples[0].Risk = rep.Examples[0].Risk[1:]
 	if err := rep.WriteHTML(&b); err == nil {

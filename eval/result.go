@@ -133,6 +133,15 @@ type Curves struct {
 	ROC         []Point `json:"roc"`         // x false positive rate, y recall, from (0,0) to (1,1)
 	Reliability []Bin   `json:"reliability"` // hazard probability against what happened
 	ECE         Num     `json:"ece"`         // expected calibration error of the hazard probability
+	Meaning     []Odds  `json:"meaning"`     // of a run's risk, ascending; without runs of both labels there is none
+}
+
+// Odds bracket the probability that one more run like those of the set is unsafe,
+// given its risk: Venn-ABERS intervals, see [calib.VennAbers].
+type Odds struct {
+	Risk float64 `json:"risk"`
+	P0   float64 `json:"p0"` // P0 <= P1
+	P1   float64 `json:"p1"`
 }
 
 // Point is a point of a curve.

@@ -19,7 +19,7 @@ const (
 	embedCode     = 5
 	trainCode     = 2
 	calibrateCode = 2
-	evalCode      = 6
+	evalCode      = 7
 )
 
 // inputs gathers what a stage depends on.

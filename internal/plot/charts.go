@@ -46,6 +46,18 @@ func Reliability(title string, predicted, observed []float64) Chart {
 	}
 }
 
+// Meaning draws the bounds of a probability over the score that it belongs to.
+func Meaning(title string, score, low, high []float64) Chart {
+	return Chart{
+		Title: title, Width: 300, Height: 280, LegendBottom: true,
+		X: Axis{Label: "highest risk of the run", Max: 1, At: shares}, Y: Axis{Label: "probability that it is unsafe", Max: 1, At: shares},
+		Series: []Series{
+			{Name: "at most", X: score, Y: high, Color: Red},
+			{Name: "at least", X: score, Y: low, Color: Blue},
+		},
+	}
+}
+
 // Timeline is one run, step by step.
 type Timeline struct {
 	Title       string

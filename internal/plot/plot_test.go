@@ -46,6 +46,7 @@ func TestChartsAreWellFormed(t *testing.T) {
 		"roc, none": ROC("set", nil, nil, &Operating{math.NaN(), 0}),
 		"boxes": {X: Axis{Ticks: []string{"a", hostile, "one"}}, Boxes: []Box{
 			{X: 0, Values: []float64{0, 0.1, 0.2, 5}, Color: Blue}, {X: 1}, {X: 2, Values: []float64{1}}}},
+		"meaning":     Meaning("set", []float64{0, 0.5, 1}, []float64{0.1, 0.2, 0.8}, []float64{0.2, 0.5, 0.9}),
 		"reliability": Reliability("set", []float64{0.05, 0.9}, []float64{0.04, 0.8}),
 		"scores": Scores(Timeline{Title: hostile, Tools: []string{"read", "", hostile}, Hazard: []float64{0, 0.1, 0.9},
 			Risk: []float64{0.1, 0.2, 0.95}, Block: math.Inf(1), Hold: 0.6, FirstHazard: 2}),
