@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/dreamguard/dreamguard/guard"
@@ -119,6 +120,8 @@ func (h *ClaudeCode) Handle(ctx context.Context, in io.Reader) Reply {
 			}
 			done <- o
 		}()
+		// A file that is mapped and cut short by somebody is a failure like others.
+		debug.SetPanicOnFault(true)
 		if o.err = h.Settings.Validate(); o.err != nil {
 			return
 		}

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dreamguard/dreamguard/embed"
+	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
@@ -18,7 +22,8 @@ import (
 // Digests remembers the digests of an artifact's files in a file that only its
 // owner can use, so that a process per call need not hash megabytes each time. A
 // digest stands for one path, size, time of change and inode; of anything else it
-// is taken again. A file that was changed within the last seconds is not
+// is taken again. Large files are mapped and not read; on a system that can do
+// that, do not write into the files of an artifact in use: replace them. A file that was changed within the last seconds is not
 // remembered: another change could leave the same time.
 type Digests struct {
 	Path string // of the memory; "" for none
@@ -61,6 +66,9 @@ func (d Digests) Open(path string, opts ...guard.Option) (*guard.Model, error) {
 	defer root.Close() // read only
 	memory := d.load()
 	fsys := &digestFS{fsys: root.FS(), dir: dir, memory: memory, now: time.Now()}
+	if e := fsys.encoder(); e != nil {
+		opts = append([]guard.Option{guard.WithEncoder(e)}, opts...)
+	}
 	m, err := guard.OpenFS(fsys, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -123,10 +131,55 @@ func (d *digestFS) Open(name string) (fs.File, error) {
 	}
 	path := filepath.Join(d.dir, filepath.FromSlash(name))
 	h := &digestFile{File: f, of: d, path: path, before: info}
-	if k := d.memory[path]; k.matches(info) {
-		h.sum = k.SHA256
+	k := d.memory[path]
+	if !k.matches(info) {
+		return h, nil
+	}
+	h.sum = k.SHA256
+	if info.Size() >= mapFrom {
+		if b := mapFile(f, info.Size()); b != nil {
+			return mappedFile{h, b}, nil
+		}
 	}
 	return h, nil
+}
+
+// mapFrom is the size from which a file is mapped rather than read: of the table of
+// an encoder a call touches a few pages.
+const mapFrom = 1 << 20
+
+// mappedFile is a file whose content is used in place. It stays mapped: the model
+// goes on using it.
+type mappedFile struct {
+	*digestFile
+	content []byte
+}
+
+// Bytes returns the content. See artifact.OpenFS.
+func (f mappedFile) Bytes() []byte { return f.content }
+
+// encoder makes the artifact's static encoder without hashing its table once more.
+// It is nil if that is not to be had; the artifact's loader then says why, or makes
+// it itself. It checks the encoder's identity in any case.
+func (d *digestFS) encoder() embed.Encoder {
+	f, err := d.Open(artifact.EncoderFile)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // read only
+	m, ok := f.(mappedFile)
+	if !ok {
+		return nil
+	}
+	var sum [sha256.Size]byte
+	if n, err := hex.Decode(sum[:], []byte(m.SHA256())); err != nil || n != len(sum) {
+		return nil
+	}
+	e, err := static.ParseKnown(m.content, sum)
+	if err != nil {
+		return nil
+	}
+	return e
 }
 
 // digestFile keeps what is read where the digest has to be taken.

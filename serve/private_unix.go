@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // private reports why others than this user could use a folder or file.
@@ -27,4 +29,17 @@ func inode(info fs.FileInfo) uint64 {
 		return uint64(st.Ino)
 	}
 	return 0
+}
+
+// mapFile maps a file into memory, read only; nil if it cannot be done.
+func mapFile(f fs.File, size int64) []byte {
+	file, ok := f.(*os.File)
+	if !ok || size > 1<<30 {
+		return nil
+	}
+	b, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	return b
 }

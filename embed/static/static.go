@@ -83,13 +83,28 @@ func readFile(fsys fs.FS) ([]byte, error) {
 // Parse returns the encoder of a file's bytes, which it goes on using: do not
 // change them. Errors are those of [ParseTable].
 func Parse(b []byte) (*Encoder, error) {
-	t, err := ParseTable(b)
+	file := make(chan [sha256.Size]byte, 1)
+	go func() { file <- sha256.Sum256(b) }() // takes as long as the rest
+	return parse(b, file)
+}
+
+// ParseKnown is Parse of bytes whose sha256 the caller knows, and answers for: it
+// becomes part of the encoder's identity.
+func ParseKnown(b []byte, sum [sha256.Size]byte) (*Encoder, error) {
+	file := make(chan [sha256.Size]byte, 1)
+	file <- sum
+	return parse(b, file)
+}
+
+func parse(b []byte, file <-chan [sha256.Size]byte) (*Encoder, error) {
+	t, err := parseTable(b)
 	if err != nil {
 		return nil, err
 	}
-	file := make(chan [sha256.Size]byte, 1)
-	go func() { file <- sha256.Sum256(b) }() // takes as long as the tokenizer
-	words, err := tokenize.FromVocabulary(t.Tokens, true)
+	if err := t.checkValues(); err != nil {
+		return nil, err
+	}
+	words, err := tokenize.FromVocabulary(t.Tokens, true) // refuses tokens that stand there twice
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVocabulary, err)
 	}

@@ -3,6 +3,7 @@ package static_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/internal/race"
@@ -321,5 +323,23 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := static.Open(fstest.MapFS{static.FileName + "/x": {}}); err == nil || !strings.Contains(err.Error(), "regular") {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestParseKnown(t *testing.T) {
+	b, err := fs.ReadFile(shipped.FS, static.FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := static.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := static.ParseKnown(b, sha256.Sum256(b))
+	if err != nil || got.ID() != want.ID() {
+		t.Errorf("%v, %v; want %v", got, err, want.ID())
+	}
+	if other, err := static.ParseKnown(b, [32]byte{}); err != nil || other.ID() == want.ID() {
+		t.Errorf("the sum plays no part in the identity: %v, %v", other, err)
 	}
 }

@@ -115,6 +115,21 @@ func (t *Table) Vector(dst []float32, id int) {
 
 // check reports what of t cannot be written or used.
 func (t *Table) check() error {
+	if err := t.checkValues(); err != nil {
+		return err
+	}
+	seen := make(map[string]struct{}, len(t.Tokens))
+	for i, s := range t.Tokens {
+		if _, twice := seen[s]; twice {
+			return fmt.Errorf("%w: token %d, %.40q, stands there twice", ErrVocabulary, i, s)
+		}
+		seen[s] = struct{}{}
+	}
+	return nil
+}
+
+// checkValues is check but for tokens that stand there twice.
+func (t *Table) checkValues() error {
 	m := &t.Manifest
 	switch {
 	case m.Name == "" || len(m.Name) > 200:
@@ -135,15 +150,10 @@ func (t *Table) check() error {
 			return fmt.Errorf("%w: of token %d (%.20q) it is %v: want 0 to %d", ErrScale, i, t.Tokens[i], s, MaxScale)
 		}
 	}
-	seen := make(map[string]struct{}, len(t.Tokens))
 	for i, s := range t.Tokens {
 		if s == "" || len(s) > maxToken || !utf8.ValidString(s) || strings.Contains(s, "\n") {
 			return fmt.Errorf("%w: token %d is %.20q: want 1 to %d bytes of UTF-8 without newline", ErrVocabulary, i, s, maxToken)
 		}
-		if _, twice := seen[s]; twice {
-			return fmt.Errorf("%w: token %d, %.40q, stands there twice", ErrVocabulary, i, s)
-		}
-		seen[s] = struct{}{}
 	}
 	return nil
 }
@@ -170,6 +180,15 @@ func (t *Table) Write(w io.Writer) error {
 // ParseTable reads a file. Rows, and where the alignment of b and the byte order
 // of the machine allow it Scale, share memory with b: do not change it.
 func ParseTable(b []byte) (*Table, error) {
+	t, err := parseTable(b)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.check()
+}
+
+// parseTable is ParseTable without the check of the values.
+func parseTable(b []byte) (*Table, error) {
 	if len(b) > MaxBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(b), MaxBytes)
 	}
@@ -222,7 +241,7 @@ func ParseTable(b []byte) (*Table, error) {
 	}
 	t.Rows, t.Scale = int8sOf(rows.Bytes), scale.Data
 	t.Tokens = strings.Split(string(vocabulary), "\n")
-	return t, t.check()
+	return t, nil
 }
 
 // bytesOf and int8sOf look at the same memory as the other type.

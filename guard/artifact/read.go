@@ -85,8 +85,8 @@ func at(path string, do func(source) error) error {
 // OpenFS reads and checks the artifact at the root of fsys. Hashing takes a third
 // of that. Who keeps the digests of files that have not changed may give an fsys
 // whose open files have a method SHA256() string: it is called after the file was
-// read to its end, and returns the digest of what was read, or "" to have it
-// taken.
+// read, by Bytes() []byte where there is such a method, and returns the digest of
+// what was read, or "" to have it taken.
 func OpenFS(fsys fs.FS) (*Artifact, error) { return read(folder{fsys}) }
 
 // source is where the files come from.
@@ -240,9 +240,14 @@ func (d folder) file(name string, max int64) ([]byte, string, error) {
 	}
 	defer f.Close() // read only
 	// Files embedded in the program (checkpoints/shipped) are used in place.
+	known, isKnown := f.(interface{ SHA256() string })
 	if held, ok := f.(interface{ Bytes() []byte }); ok {
-		if b := held.Bytes(); int64(len(b)) <= max {
-			return b, "", nil
+		b, sum := held.Bytes(), ""
+		if isKnown {
+			sum = known.SHA256()
+		}
+		if int64(len(b)) <= max {
+			return b, sum, nil
 		}
 		return nil, "", fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, max)
 	}
@@ -255,7 +260,7 @@ func (d folder) file(name string, max int64) ([]byte, string, error) {
 	if err != io.ErrUnexpectedEOF && err != io.EOF {
 		return nil, "", err
 	}
-	if known, ok := f.(interface{ SHA256() string }); ok {
+	if isKnown {
 		return b[:n], known.SHA256(), nil
 	}
 	return b[:n], "", nil
