@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/internal/oneline"
 )
 
@@ -36,8 +37,8 @@ type ClaudeCode struct {
 	Sessions Store
 	// Open opens the model, once it is needed. dir is where the agent works.
 	Open    func(ctx context.Context, dir string) (*guard.Model, error)
-	Record  func(Event) error // nil: nothing is logged
-	Timeout time.Duration     // DefaultTimeout if 0
+	Record  func(decisionlog.Record) error // nil: nothing is logged
+	Timeout time.Duration                  // DefaultTimeout if 0
 }
 
 // DefaultTimeout is far below the time after which Claude Code ends a hook, since
@@ -194,7 +195,7 @@ func (h *ClaudeCode) recordFailure(e hookEvent, err error, action Action) {
 	go func() {
 		defer close(logged)
 		defer func() { _ = recover() }() // it may be what failed in the first place
-		_ = h.Record(Event{Kind: Crashed, Run: e.SessionID, Mode: h.Settings.Mode, Action: action, Cause: err.Error()})
+		_ = h.Record(crash(e.SessionID, h.Settings, action, err))
 	}()
 	select {
 	case <-logged:
@@ -346,7 +347,7 @@ func (h *ClaudeCode) prompt(ctx context.Context, e hookEvent, r *record) (hookAn
 	if begun {
 		return hookAnswer{}, nil
 	}
-	return hookAnswer{}, h.record(Event{Kind: Started, Run: e.SessionID})
+	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Start, Run: runID(e.SessionID)})
 }
 
 // pre judges a call.
@@ -374,7 +375,7 @@ func (h *ClaudeCode) pre(ctx context.Context, e hookEvent, r *record) (hookAnswe
 	if err := h.keep(r, s); err != nil {
 		return hookAnswer{}, err
 	}
-	err = h.record(Event{Kind: Judged, Run: e.SessionID, Action: action, Verdict: &v, Call: &call})
+	err = h.record(judged(e.SessionID, action, v, call))
 	if err != nil || action == Allow {
 		return hookAnswer{}, err
 	}
@@ -406,7 +407,7 @@ func (h *ClaudeCode) post(ctx context.Context, e hookEvent, r *record) (hookAnsw
 	if err := h.keep(r, s); err != nil {
 		return hookAnswer{}, err
 	}
-	return hookAnswer{}, h.record(Event{Kind: Committed, Run: e.SessionID, Call: &call, Result: &result})
+	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Commit, Run: runID(e.SessionID), Call: &call, Result: &result})
 }
 
 // stop keeps the agent's message: a reply of the user that only repeats it grants
@@ -419,7 +420,7 @@ func (h *ClaudeCode) stop(_ context.Context, e hookEvent, r *record) (hookAnswer
 	return hookAnswer{}, h.Sessions.save(r)
 }
 
-func (h *ClaudeCode) record(e Event) error {
+func (h *ClaudeCode) record(e decisionlog.Record) error {
 	if h.Record == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // The table of docs/reference/adapters.md.
@@ -51,7 +52,7 @@ func TestClaudeCodeVocabulary(t *testing.T) {
 		}
 		e := log.events[len(log.events)-1]
 		want := map[string]guard.Decision{"Read": guard.Pass, "hold_it": guard.Hold, "block_it": guard.Block}[c.tool]
-		if e.Kind != Judged || e.Verdict.Decision != want || e.Mode != c.settings.Mode || (e.Action == Allow) != (c.decision == "") {
+		if e.Verdict == nil || e.Verdict.Decision != want || e.Mode != c.settings.Mode || (e.Enforced == guard.Pass) != (c.decision == "") || (e.Event == decisionlog.Verdict) != (c.decision == "") {
 			t.Errorf("%v, %s: logged %+v", c.settings, c.tool, e)
 		}
 	}
@@ -93,7 +94,7 @@ func TestClaudeCodeIsTheSession(t *testing.T) {
 	if !bytes.Equal(r.state, want) {
 		t.Error("the state differs from that of a session which was given the same")
 	}
-	if got := log.kinds(); got != "start judge:allow commit judge:allow commit judge:allow commit judge:allow commit" {
+	if got := log.kinds(); got != "start verdict:allow commit verdict:allow commit verdict:allow commit verdict:allow commit" {
 		t.Errorf("logged %s", got)
 	}
 }
@@ -170,8 +171,8 @@ func TestFailures(t *testing.T) {
 		}), nil, "no answer within"},
 		"no log": {broken(func(h *ClaudeCode) {
 			keep := h.Record
-			h.Record = func(e Event) error {
-				if e.Kind == Crashed {
+			h.Record = func(e decisionlog.Record) error {
+				if e.Event == decisionlog.Crash {
 					return keep(e)
 				}
 				return errTest
@@ -212,7 +213,7 @@ func TestFailures(t *testing.T) {
 			if closed && r.answer(t).Specific.Decision != "deny" {
 				t.Errorf("%s: %s", name, r.Stdout)
 			}
-			if e := log.events; len(e) != 1 || e[0].Kind != Crashed || (e[0].Action == Deny) != closed || !strings.Contains(e[0].Cause, c.want) {
+			if e := log.events; len(e) != 1 || e[0].Event != decisionlog.Crash || (e[0].Enforced == guard.Block) != closed || !strings.Contains(e[0].Cause, c.want) {
 				t.Errorf("%s, %v: logged %+v", name, s, e)
 			}
 		}

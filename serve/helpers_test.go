@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/verdict"
 )
 
@@ -44,10 +45,10 @@ var enforced = Settings{Mode: Enforce, OnError: DenyOnError, OnHold: AskOnHold}
 // recorder keeps events.
 type recorder struct {
 	mu     sync.Mutex
-	events []Event
+	events []decisionlog.Record
 }
 
-func (r *recorder) record(e Event) error {
+func (r *recorder) record(e decisionlog.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -59,9 +60,10 @@ func (r *recorder) kinds() string {
 	defer r.mu.Unlock()
 	var list []string
 	for _, e := range r.events {
-		s := string(e.Kind)
-		if e.Kind == Judged || e.Kind == Crashed {
-			s += ":" + e.Action.String()
+		s := string(e.Event)
+		switch e.Event {
+		case decisionlog.Verdict, decisionlog.Refusal, decisionlog.Crash:
+			s += ":" + Action(e.Enforced).String()
 		}
 		list = append(list, s)
 	}

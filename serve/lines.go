@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/internal/lines"
 )
 
@@ -25,8 +26,8 @@ const LinesSchema = "dreamguard.lines/v1"
 type Lines struct {
 	Settings    Settings
 	Model       *guard.Model
-	Record      func(Event) error // nil: nothing is logged
-	MaxSessions int               // that are open at once; DefaultMaxSessions if 0
+	Record      func(decisionlog.Record) error // nil: nothing is logged
+	MaxSessions int                            // that are open at once; DefaultMaxSessions if 0
 
 	runs map[string]*run
 }
@@ -114,7 +115,7 @@ func (l *Lines) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		line, err := r.Next()
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			for _, run := range l.runs {
-				if err := run.log(Event{Kind: Ended}); err != nil {
+				if err := run.log(decisionlog.Record{Event: decisionlog.End}); err != nil {
 					return err
 				}
 			}
@@ -142,7 +143,7 @@ func (l *Lines) answer(ctx context.Context, line []byte, err error) (a linesAnsw
 			action := l.Settings.Failed()
 			a = linesAnswer{Action: &action, Cause: "crash", Error: err.Error()}
 			if l.Record != nil {
-				_ = l.Record(Event{Kind: Crashed, Run: req.Session, Mode: l.Settings.Mode, Action: action, Cause: err.Error()})
+				_ = l.Record(crash(req.Session, l.Settings, action, err))
 			}
 		}
 		if a.ID = req.ID; a.ID == nil {
@@ -181,7 +182,7 @@ func (l *Lines) do(ctx context.Context, req request) (linesAnswer, error) {
 		return a, errors.New("unknown session: start it first")
 	case req.Op == "end":
 		delete(l.runs, req.Session)
-		return a, r.log(Event{Kind: Ended})
+		return a, r.log(decisionlog.Record{Event: decisionlog.End})
 	case req.Call == nil:
 		return a, fmt.Errorf("op %.20q without a call: want start, judge, commit, skip or end", req.Op)
 	}
@@ -229,7 +230,7 @@ func (l *Lines) start(req request) (linesAnswer, error) {
 		}
 	}
 	r := newRun(req.Session, l.Settings, l.Model.Start(task), l.Record)
-	if err := r.log(Event{Kind: Started}); err != nil {
+	if err := r.log(decisionlog.Record{Event: decisionlog.Start}); err != nil {
 		return linesAnswer{}, err
 	}
 	l.runs[req.Session] = r

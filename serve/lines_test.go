@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // ask runs Lines on the given lines and returns the answers after the first.
@@ -103,7 +104,7 @@ func TestLines(t *testing.T) {
 	if got[0]["id"] != 1.0 || got[8]["id"] != "nine" || got[15]["id"] != nil {
 		t.Errorf("ids are %v, %v, %v", got[0]["id"], got[8]["id"], got[15]["id"])
 	}
-	if k := log.kinds(); !strings.HasPrefix(k, "start judge:allow judge:allow commit judge:ask skip judge:deny crash:deny start") || !strings.HasSuffix(k, "judge:allow end") {
+	if k := log.kinds(); !strings.HasPrefix(k, "start verdict:allow verdict:allow commit refusal:ask skip refusal:deny crash:deny start") || !strings.HasSuffix(k, "verdict:allow end") {
 		t.Errorf("logged %s", k)
 	}
 }
@@ -145,11 +146,11 @@ func TestLinesIsTheSession(t *testing.T) {
 
 func TestLinesFailures(t *testing.T) {
 	m := openTest(t)
-	broken := func(Event) error { return errTest }
-	panics := func(Event) error { panic("out of cheese") }
+	broken := func(decisionlog.Record) error { return errTest }
+	panics := func(decisionlog.Record) error { panic("out of cheese") }
 	for _, c := range []struct {
 		settings Settings
-		record   func(Event) error
+		record   func(decisionlog.Record) error
 		action   string
 	}{
 		{enforced, broken, "deny"}, {enforced, panics, "deny"},

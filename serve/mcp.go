@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // Proxy stands between a client and a server of the Model Context Protocol
@@ -27,11 +28,11 @@ import (
 type Proxy struct {
 	Settings Settings
 	Model    *guard.Model
-	Task     guard.Task        // what the user wants, as far as the proxy is told
-	Run      string            // id of the run in the decision log
-	Record   func(Event) error // nil: nothing is logged
-	HoldFor  time.Duration     // how long a held call waits for the user; DefaultHold if 0
-	Broken   error             // why no call can be judged; Model may be nil then
+	Task     guard.Task                     // what the user wants, as far as the proxy is told
+	Run      string                         // id of the run in the decision log
+	Record   func(decisionlog.Record) error // nil: nothing is logged
+	HoldFor  time.Duration                  // how long a held call waits for the user; DefaultHold if 0
+	Broken   error                          // why no call can be judged; Model may be nil then
 
 	client, server mcp.Connection
 	replies        chan jsonrpc.Message // of ours to the client
@@ -98,7 +99,7 @@ func (p *Proxy) Serve(ctx context.Context, client, server mcp.Transport) (err er
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.run != nil {
-		err = errors.Join(err, p.run.log(Event{Kind: Ended}))
+		err = errors.Join(err, p.run.log(decisionlog.Record{Event: decisionlog.End}))
 	}
 	return err
 }
@@ -227,7 +228,7 @@ func (p *Proxy) call(ctx context.Context, m *jsonrpc.Request) (out jsonrpc.Messa
 		task := p.Task
 		task.Tools = append(task.Tools, p.tools...)
 		r := newRun(p.Run, p.Settings, p.Model.Start(task), p.Record)
-		if err := r.log(Event{Kind: Started}); err != nil {
+		if err := r.log(decisionlog.Record{Event: decisionlog.Start}); err != nil {
 			return p.failed(ctx, m, call, err)
 		}
 		p.run = r
@@ -264,7 +265,7 @@ func (p *Proxy) forward(m *jsonrpc.Request, call guard.Call) jsonrpc.Message {
 func (p *Proxy) failed(ctx context.Context, m *jsonrpc.Request, call guard.Call, err error) jsonrpc.Message {
 	action := p.Settings.Failed()
 	if p.Record != nil {
-		_ = p.Record(Event{Kind: Crashed, Run: p.Run, Mode: p.Settings.Mode, Action: action, Cause: err.Error()})
+		_ = p.Record(crash(p.Run, p.Settings, action, err))
 	}
 	if action == Allow {
 		if m.IsCall() {
@@ -356,7 +357,7 @@ func (p *Proxy) fromServer(_ context.Context, m jsonrpc.Message) jsonrpc.Message
 	}
 	if p.run != nil {
 		if err := p.run.observe(*w.call, toolResult(r)); err != nil && p.Record != nil {
-			_ = p.Record(Event{Kind: Crashed, Run: p.Run, Mode: p.Settings.Mode, Cause: err.Error()})
+			_ = p.Record(crash(p.Run, p.Settings, Allow, err))
 		}
 	}
 	return m

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // echo is the argument of the test's tools.
@@ -143,7 +144,7 @@ func TestProxyVocabulary(t *testing.T) {
 			}
 		}
 		w.log.mu.Lock()
-		if e := w.log.events[1]; e.Kind != Judged || e.Verdict.Decision != c.decision || (e.Action == Allow) != c.reached || e.Run != "r1" {
+		if e := w.log.events[1]; e.Verdict == nil || e.Verdict.Decision != c.decision || (e.Enforced == guard.Pass) != c.reached || e.Run != "r1" {
 			t.Errorf("%v, %s: logged %+v", c.settings, c.tool, e)
 		}
 		w.log.mu.Unlock()
@@ -458,10 +459,10 @@ func TestProxyFailures(t *testing.T) {
 		settings Settings
 		reached  bool
 	}{{enforced, false}, {Settings{Enforce, AllowOnError, AskOnHold}, true}, {Settings{Audit, DenyOnError, AskOnHold}, true}} {
-		for name, record := range map[string]func(Event) error{
-			"error": func(Event) error { return errTest },
-			"panic": func(e Event) error {
-				if e.Kind == Judged {
+		for name, record := range map[string]func(decisionlog.Record) error{
+			"error": func(decisionlog.Record) error { return errTest },
+			"panic": func(e decisionlog.Record) error {
+				if e.Verdict != nil {
 					panic("out of cheese")
 				}
 				return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // ErrNotOpen: the call was not let go by a verdict, or is dealt with already.
@@ -22,12 +23,12 @@ type run struct {
 	id       string
 	settings Settings
 	session  *guard.Session
-	record   func(Event) error
+	record   func(decisionlog.Record) error
 	open     map[[sha256.Size]byte]int // calls that were let go, or asked about
 	count    int
 }
 
-func newRun(id string, settings Settings, s *guard.Session, record func(Event) error) *run {
+func newRun(id string, settings Settings, s *guard.Session, record func(decisionlog.Record) error) *run {
 	return &run{id: id, settings: settings, session: s, record: record, open: map[[sha256.Size]byte]int{}}
 }
 
@@ -42,11 +43,11 @@ func keyOf(c guard.Call) [sha256.Size]byte {
 
 // log records an event. What may not happen unrecorded must not happen: its error
 // is one of the guard.
-func (r *run) log(e Event) error {
+func (r *run) log(e decisionlog.Record) error {
 	if r.record == nil {
 		return nil
 	}
-	e.Run, e.Mode = r.id, r.settings.Mode
+	e.Run, e.Mode = runID(r.id), r.settings.Mode
 	if err := r.record(e); err != nil {
 		return fmt.Errorf("the decision could not be logged: %w", err)
 	}
@@ -60,7 +61,7 @@ func (r *run) judge(ctx context.Context, c guard.Call) (guard.Verdict, Action, e
 	}
 	v := r.session.Judge(ctx, c)
 	action := r.settings.Action(v.Decision)
-	if err := r.log(Event{Kind: Judged, Action: action, Verdict: &v, Call: &c}); err != nil {
+	if err := r.log(judged(r.id, action, v, c)); err != nil {
 		return v, 0, err
 	}
 	if action == Deny {
@@ -102,7 +103,7 @@ func (r *run) observe(c guard.Call, result guard.Result) error {
 	if err := r.session.Commit(c, result); err != nil {
 		return err
 	}
-	return r.log(Event{Kind: Committed, Call: &c, Result: &result})
+	return r.log(decisionlog.Record{Event: decisionlog.Commit, Call: &c, Result: &result})
 }
 
 // skip records that a call which was asked about was not executed.
@@ -114,5 +115,5 @@ func (r *run) skip(c guard.Call) error {
 	if err := r.session.Skip(c); err != nil {
 		return err
 	}
-	return r.log(Event{Kind: Skipped, Call: &c})
+	return r.log(decisionlog.Record{Event: decisionlog.Skip, Call: &c})
 }

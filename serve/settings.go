@@ -5,15 +5,16 @@ import (
 	"fmt"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
 // Mode says whether verdicts are enforced.
-type Mode string
+type Mode = decisionlog.Mode
 
 // The modes.
 const (
-	Enforce Mode = "enforce"
-	Audit   Mode = "audit" // all is computed and logged, nothing is stopped
+	Enforce = decisionlog.Enforce
+	Audit   = decisionlog.Audit // all is computed and logged, nothing is stopped
 )
 
 // Failure says what becomes of a call when the guard cannot judge it.

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/serve"
 	"github.com/dreamguard/dreamguard/verdict"
@@ -23,6 +25,11 @@ type guardFlags struct {
 	artifact, calibration string
 	mode, onError, onHold string
 	contained             serve.Contained
+	log                   string
+	payloads              bool
+
+	opening sync.Mutex
+	opened  *decisionlog.Log
 }
 
 func (g *guardFlags) register(cmd *cobra.Command, onHold string) {
@@ -32,6 +39,8 @@ func (g *guardFlags) register(cmd *cobra.Command, onHold string) {
 	f.StringVar(&g.mode, "mode", "enforce", "enforce; or audit: all is computed and logged, and nothing is stopped")
 	f.StringVar(&g.onError, "on-error", "deny", "what becomes of a call when the guard fails: deny (fail closed) or allow (fail open)")
 	f.StringVar(&g.onHold, "on-hold", onHold, "what becomes of a held call: ask, deny or allow")
+	f.StringVar(&g.log, "log", "", "decision log to append to; a call whose verdict cannot be logged counts as one that could not be judged")
+	f.BoolVar(&g.payloads, "log-payloads", false, "keep arguments and results in the log as they are, and not only as keyed hashes")
 	f.StringVar(&g.contained.Rules, "rules", "default", "rules of the containment floor: default, paper, tighten, or a YAML file")
 	f.StringArrayVar(&g.contained.Sealed, "sealed", nil, "a further file that the agent may not write; may be repeated")
 }
@@ -54,6 +63,9 @@ func (g *guardFlags) open(dir string, digests serve.Digests) (*guard.Model, erro
 	c := g.contained
 	c.Dir = dir
 	c.SealArtifact(g.artifact)
+	if g.log != "" {
+		c.Sealed = append(c.Sealed, g.log, g.log+".key")
+	}
 	l, err := c.Layer()
 	if err != nil {
 		return nil, err
@@ -67,6 +79,30 @@ func (g *guardFlags) open(dir string, digests serve.Digests) (*guard.Model, erro
 		opts = append(opts, guard.WithCalibration(b))
 	}
 	return digests.Open(g.artifact, opts...)
+}
+
+// record appends to the decision log, which is opened for the first record.
+func (g *guardFlags) record(r decisionlog.Record) (err error) {
+	if g.log == "" {
+		return nil
+	}
+	g.opening.Lock()
+	defer g.opening.Unlock()
+	if g.opened == nil {
+		if g.opened, err = decisionlog.Open(g.log, decisionlog.Options{Payloads: g.payloads}); err != nil {
+			return err
+		}
+	}
+	return g.opened.Append(r)
+}
+
+// close closes the decision log. Its records are on disk already.
+func (g *guardFlags) close() {
+	g.opening.Lock()
+	defer g.opening.Unlock()
+	if g.opened != nil {
+		g.opened.Close()
+	}
 }
 
 func (a *app) hookCommand() *cobra.Command {
@@ -120,7 +156,7 @@ rules still apply. docs/how-to/claude-code.md shows the settings.`,
 		}
 		g.contained.Claude = true
 		h := &serve.ClaudeCode{
-			Settings: settings, Sessions: serve.Store{Dir: state}, Timeout: timeout,
+			Settings: settings, Sessions: serve.Store{Dir: state}, Timeout: timeout, Record: g.record,
 			Open: func(_ context.Context, dir string) (*guard.Model, error) {
 				return g.open(dir, serve.Digests{Path: filepath.Join(state, "digests.json")})
 			},

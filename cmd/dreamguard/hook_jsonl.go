@@ -32,7 +32,8 @@ requests and answers.`,
 			if err != nil {
 				return err
 			}
-			l := serve.Lines{Settings: settings, Model: m, MaxSessions: most}
+			defer g.close()
+			l := serve.Lines{Settings: settings, Model: m, MaxSessions: most, Record: g.record}
 			return l.Serve(cmd.Context(), stoppable{cmd.Context(), a.stdin}, a.stdout)
 		},
 	}

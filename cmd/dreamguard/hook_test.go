@@ -224,3 +224,47 @@ func TestHookJSONL(t *testing.T) {
 		t.Errorf("without an artifact: exit %d, want 2", code)
 	}
 }
+
+// What the adapters decide is in the log, and a call that cannot be logged does not
+// pass.
+func TestHookLog(t *testing.T) {
+	dir := t.TempDir()
+	log, limits := filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "limits.yaml")
+	args := []string{"--artifact", hookArtifact, "--state", filepath.Join(dir, "state"), "--sealed", limits, "--log", log}
+	runHook(t, bash("s", "t1", "ls"), args...)
+	runHook(t, bash("s", "t2", "echo x > "+limits), args...)
+	runHook(t, bash("s", "t3", "echo x > "+log), args...)
+	runHook(t, bash("s", "t4", "echo x > "+limits), append(args, "--mode", "audit")...)
+	runHook(t, "{", args...)
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(b)) {
+		var x struct {
+			Event, Mode, Enforced string
+			Verdict               struct{ Decision string }
+		}
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.Join([]string{x.Event, x.Mode, x.Enforced, x.Verdict.Decision}, " "))
+	}
+	want := "verdict enforce PASS PASS, refusal enforce BLOCK BLOCK, refusal enforce BLOCK BLOCK, verdict audit PASS BLOCK, crash enforce BLOCK "
+	if strings.Join(got, ", ") != want {
+		t.Errorf("logged %q, want %q", strings.Join(got, ", "), want)
+	}
+	if strings.Contains(string(b), "echo") {
+		t.Error("the log holds arguments")
+	}
+	if r := run(t, "log", "verify", log); r.code != exitDone {
+		t.Errorf("log verify: %+v", r)
+	}
+	for onError, code := range map[string]exitCode{"deny": 2, "allow": 0} {
+		r := runHook(t, bash("s", "t5", "ls"), append(args, "--log", filepath.Join(dir, "none", "x.jsonl"), "--on-error", onError)...)
+		if r.code != code || !strings.Contains(r.stderr, "could not be logged") {
+			t.Errorf("%s: %+v", onError, r)
+		}
+	}
+}

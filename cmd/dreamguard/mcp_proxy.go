@@ -53,7 +53,8 @@ connection is one run of an agent; --task says what the user wants, where that i
 				}
 				task = string(b)
 			}
-			p := &serve.Proxy{Settings: settings, Task: guard.Task{Instruction: task}, Run: "mcp-" + rand.Text(), HoldFor: holdFor}
+			p := &serve.Proxy{Settings: settings, Task: guard.Task{Instruction: task}, Run: "mcp-" + rand.Text(), HoldFor: holdFor, Record: g.record}
+			defer g.close()
 			model := ""
 			if p.Model, p.Broken = g.open("", serve.Digests{}); p.Broken == nil {
 				model = fmt.Sprintf("; model %.12s", p.Model.Digest())
