@@ -135,15 +135,14 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 		out = append(out, p)
 		rec.Counts[name] = len(sets[name])
 	}
-	// Sets of an earlier configuration of the folder must not linger.
-	old, err := filepath.Glob(r.path("data", "*.jsonl.gz"))
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range old {
-		if name := strings.TrimSuffix(filepath.Base(p), ".jsonl.gz"); sets[name] == nil {
-			if err := os.Remove(p); err != nil {
-				return nil, err
+	// Sets of an earlier configuration of the folder must not linger. Files that no
+	// stage has written are left alone.
+	if old := r.ledger.Stages["data"]; old != nil {
+		for p := range old.Outputs {
+			if name, ok := strings.CutSuffix(filepath.Base(p), ".jsonl.gz"); ok && sets[name] == nil && filepath.Dir(p) == "data" {
+				if err := removeIfThere(r.path(p)); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -39,8 +39,11 @@ type ledger struct {
 	Stages map[string]*StageRecord `json:"stages"`
 }
 
-// maxLedger bounds stages.json in bytes.
-const maxLedger = 16 << 20
+// ledgerFile is where the ledger lies in a run folder; maxLedger bounds it in bytes.
+const (
+	ledgerFile = "stages.json"
+	maxLedger  = 16 << 20
+)
 
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{path: path, Stages: map[string]*StageRecord{}}
@@ -92,6 +95,9 @@ func (r *Run) stage(ctx context.Context, name string, in *inputs, f func(context
 	}
 	out, err := f(ctx, rec)
 	if err != nil {
+		if strings.HasPrefix(err.Error(), name+": ") { // the package of that name says so too
+			return err
+		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	for _, p := range out {

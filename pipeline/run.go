@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dreamguard/dreamguard/configs"
@@ -92,42 +93,59 @@ func Open(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	if err := notFile(dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "config.yaml")
-	have, err := boundedfile.Read(path, maxLedger)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := sourceFiles(opts.DataDir, cfg.Data.Protocol); err != nil { // before the folder is claimed
-			return nil, err
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, err
-	case string(have) == string(want):
-		return reopen(dir, cfg, opts)
-	default:
-		old, err := configs.Load(path)
-		if err != nil {
-			return nil, err
-		}
-		if old.Name != cfg.Name {
-			return nil, fmt.Errorf("%s: %w (%s, not %s): choose another --out, or delete the folder", dir, ErrOtherConfig, old.Name, cfg.Name)
-		}
-	}
-	r, err := reopen(dir, cfg, opts)
+	have, err := claim(dir, cfg, opts)
 	if err != nil {
 		return nil, err
+	}
+	r, err := reopen(dir, cfg, opts)
+	if err != nil || string(have) == string(want) {
+		return r, err
 	}
 	unlock, err := r.lock() // not under the feet of a process at work
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	if have, err = claim(dir, cfg, opts); err != nil { // another process may have been first
+		return nil, err
+	}
 	if have != nil {
 		r.opts.Log.Info("settings changed", "folder", dir, "first", firstDifference(string(have), string(want)))
 	}
-	return r, atomicfile.WriteFile(path, want)
+	if err := atomicfile.WriteFile(filepath.Join(dir, configFile), want); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// configFile holds the configuration of a run, in the form that Marshal gives it.
+const configFile = "config.yaml"
+
+// claim makes the folder for a new run and returns nil, or the configuration of the
+// run that is in it. A run of another name, and a folder with things in it that the
+// stages would write over, are refused.
+func claim(dir string, cfg configs.Config, opts Options) ([]byte, error) {
+	path := filepath.Join(dir, configFile)
+	have, err := boundedfile.Read(path, maxLedger)
+	if err == nil {
+		old, err := configs.Parse(path, have)
+		if err == nil && old.Name != cfg.Name {
+			err = fmt.Errorf("%s: %w (%s, not %s): choose another --out, or delete the folder", dir, ErrOtherConfig, old.Name, cfg.Name)
+		}
+		return have, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range append(slices.Clone(Stages), "artifact", "final", ledgerFile) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil, fmt.Errorf("%s: %w: it has no %s and holds %s, which a run would write over: choose another --out", dir, ErrNoRun, configFile, name)
+		}
+	}
+	if _, err := sourceFiles(opts.DataDir, cfg.Data.Protocol); err != nil { // before the folder is claimed
+		return nil, err
+	}
+	return nil, os.MkdirAll(dir, 0o777)
 }
 
 // Reopen opens a run folder with the configuration it was made with.
@@ -135,7 +153,7 @@ func Reopen(dir string, opts Options) (*Run, error) {
 	if err := notFile(dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "config.yaml")
+	path := filepath.Join(dir, configFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: it has no config.yaml; make one with `dreamguard run --config PRESET --out %s`", dir, ErrNoRun, dir)
 	}
@@ -150,7 +168,7 @@ func reopen(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	l, err := openLedger(filepath.Join(dir, "stages.json"))
+	l, err := openLedger(filepath.Join(dir, ledgerFile))
 	if err != nil {
 		return nil, err
 	}
