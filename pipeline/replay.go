@@ -164,7 +164,7 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 				r.add(t, &runs[i])
 				if log != nil {
 					if err := writeLog(log, t, runs[i].verdicts); err != nil {
-						return err
+						return fmt.Errorf("write %s: %w", o.Log, err)
 					}
 				}
 			}
