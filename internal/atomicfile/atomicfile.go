@@ -17,9 +17,13 @@ import (
 // behind: Clean removes them.
 const TempPrefix = ".dreamguard-tmp-"
 
+// ErrNotRegular is returned for the path of a folder, a device or a pipe: renaming
+// over it would fail after the work, or put a file in the place of the device.
+var ErrNotRegular = errors.New("no regular file, and only such a one can be replaced: name another")
+
 // Write calls fill with a buffered writer to a temporary file beside path,
 // syncs it, and renames it over path. The mode is 0o666 less the umask,
-// or that of the file it replaces.
+// or that of the file it replaces, which must be a regular one.
 func Write(path string, fill func(io.Writer) error) error {
 	return write(path, 0o666, fill)
 }
@@ -31,6 +35,11 @@ func WritePrivate(path string, fill func(io.Writer) error) error {
 }
 
 func write(path string, mode os.FileMode, fill func(io.Writer) error) (err error) {
+	old, err := os.Stat(path)
+	there := err == nil
+	if there && !old.Mode().IsRegular() {
+		return fmt.Errorf("write %s: %w", path, ErrNotRegular)
+	}
 	dir := filepath.Dir(path)
 	f, err := createTemp(dir, mode)
 	if err != nil {
@@ -43,7 +52,7 @@ func write(path string, mode os.FileMode, fill func(io.Writer) error) (err error
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	if old, statErr := os.Stat(path); mode == 0o666 && statErr == nil && old.Mode().IsRegular() {
+	if mode == 0o666 && there {
 		if err := f.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}

@@ -113,3 +113,21 @@ func TestWritePrivate(t *testing.T) {
 		t.Errorf("got %q, %v", b, err)
 	}
 }
+
+// Nothing is put in the place of a device, and a folder is refused before the work.
+func TestNotRegular(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "null")
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Skip(err)
+	}
+	for _, path := range []string{dir, link} {
+		err := Write(path, func(io.Writer) error { t.Errorf("%s: the work was done", path); return nil })
+		if !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if to, err := os.Readlink(link); err != nil || to != os.DevNull {
+		t.Errorf("the link leads to %q now, error %v", to, err)
+	}
+}
