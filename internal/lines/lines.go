@@ -77,7 +77,7 @@ func (r *Reader) read() ([]byte, error) {
 	for {
 		part, err := r.r.ReadSlice('\n')
 		if len(r.buf)+len(part) > r.max+1 {
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLong, r.max)
+			return nil, fmt.Errorf("%w: more than %d bytes: write each record on a line of its own, and cut very long texts", ErrTooLong, r.max)
 		}
 		if err == nil && len(r.buf) == 0 {
 			return part, nil // no copy for a line that fits the buffer
