@@ -60,3 +60,25 @@ func TestDataLeavesFilesOfOthersAlone(t *testing.T) {
 		}
 	}
 }
+
+// Folds lie beside the run, however its folder is written.
+func TestSiblingBase(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := t.TempDir()
+	for dir, want := range map[string]string{
+		filepath.Join(parent, "p1") + "/":      filepath.Join(parent, "p1"),
+		filepath.Join(parent, "p1") + "/../p2": filepath.Join(parent, "p2"),
+		".":                                    here,
+	} {
+		r, err := reopen(dir, tiny(t), fixed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.siblingBase(); err != nil || got != want {
+			t.Errorf("%s: %q, error %v; want %q", dir, got, err, want)
+		}
+	}
+}

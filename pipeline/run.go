@@ -172,7 +172,7 @@ func reopen(dir string, cfg configs.Config, opts Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Dir: dir, Config: cfg, opts: opts, ledger: l}, nil
+	return &Run{Dir: filepath.Clean(dir), Config: cfg, opts: opts, ledger: l}, nil
 }
 
 // path returns a path inside the run folder.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,12 +24,16 @@ func (r *Run) Siblings(ctx context.Context, allFolds, loso bool) error {
 	if err != nil {
 		return err
 	}
+	base, err := r.siblingBase()
+	if err != nil {
+		return err
+	}
 	if allFolds {
 		rows := []eval.SetResult{}
 		for fold := range splits.Folds {
 			cfg := r.Config
 			cfg.Data.Fold = fold
-			row, err := r.sibling(ctx, fmt.Sprintf("%s-fold%d", r.Dir, fold), cfg, "agentdyn", fold == r.Config.Data.Fold)
+			row, err := r.sibling(ctx, fmt.Sprintf("%s-fold%d", base, fold), cfg, "agentdyn", fold == r.Config.Data.Fold)
 			if err != nil {
 				return err
 			}
@@ -46,7 +51,7 @@ func (r *Run) Siblings(ctx context.Context, allFolds, loso bool) error {
 		for _, suite := range suites {
 			cfg := r.Config
 			cfg.Data.LeaveOut = suite
-			row, err := r.sibling(ctx, fmt.Sprintf("%s-loso-%s", r.Dir, suite), cfg, "agentdyn-loso", false)
+			row, err := r.sibling(ctx, fmt.Sprintf("%s-loso-%s", base, suite), cfg, "agentdyn-loso", false)
 			if err != nil {
 				return err
 			}
@@ -64,6 +69,14 @@ func (r *Run) Siblings(ctx context.Context, allFolds, loso bool) error {
 		return err
 	}
 	return r.reseal("eval")
+}
+
+// siblingBase is what the names of the folders beside this one begin with.
+func (r *Run) siblingBase() (string, error) {
+	if name := filepath.Base(r.Dir); name == "." || name == ".." { // no name to append to
+		return filepath.Abs(r.Dir)
+	}
+	return r.Dir, nil
 }
 
 // sibling runs cfg in dir and returns the row of one set.
