@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -154,11 +155,14 @@ func (r *Run) makeSets(ctx context.Context, rec *StageRecord) ([]string, error) 
 	return append(out, p), atomicfile.WriteFile(r.path(p), append(b, '\n'))
 }
 
+// ErrTooFewRuns is wrapped by the error about a set that lacks what a later stage
+// cannot do without.
+var ErrTooFewRuns = errors.New("add trajectories, or raise data.simulator_runs or data.max_runs")
+
 // sufficient reports what the later stages cannot do without.
 func sufficient(sets map[string]split.Counts) error {
-	const more = "add trajectories, or raise data.simulator_runs or data.max_runs"
 	if sets["validation"].Runs == 0 {
-		return fmt.Errorf("set validation is empty: %s", more)
+		return fmt.Errorf("set validation is empty: %w", ErrTooFewRuns)
 	}
 	for _, need := range []struct {
 		set    string
@@ -166,11 +170,11 @@ func sufficient(sets map[string]split.Counts) error {
 	}{{"train", true}, {"tuning", true}, {"conformal", false}} {
 		switch c := sets[need.set]; {
 		case c.Runs == 0:
-			return fmt.Errorf("set %s is empty: %s", need.set, more)
+			return fmt.Errorf("set %s is empty: %w", need.set, ErrTooFewRuns)
 		case c.Safe == 0:
-			return fmt.Errorf("set %s has %d runs and none that is labelled safe: %s", need.set, c.Runs, more)
+			return fmt.Errorf("set %s has %d runs and none that is labelled safe: %w", need.set, c.Runs, ErrTooFewRuns)
 		case need.unsafe && c.Unsafe == 0:
-			return fmt.Errorf("set %s has %d runs and none that is labelled unsafe: %s", need.set, c.Runs, more)
+			return fmt.Errorf("set %s has %d runs and none that is labelled unsafe: %w", need.set, c.Runs, ErrTooFewRuns)
 		}
 	}
 	return nil

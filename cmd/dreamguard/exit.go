@@ -67,7 +67,8 @@ func codeOf(err error) exitCode {
 	case errors.As(err, &verdict):
 		return verdict.code()
 	case errors.As(err, &tooFew), errors.As(err, &noLevel), errors.As(err, &none),
-		errors.Is(err, calib.ErrTrained), errors.Is(err, calib.ErrTuning), errors.Is(err, errWithdrawn):
+		errors.Is(err, calib.ErrTrained), errors.Is(err, calib.ErrTuning), errors.Is(err, errWithdrawn),
+		errors.Is(err, pipeline.ErrTooFewRuns):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, &config),
 		errors.Is(err, pipeline.ErrNoRun), errors.Is(err, pipeline.ErrOtherConfig),

@@ -49,6 +49,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("recalibrate: %w", &calib.InfeasibleError{}), exitRefused},
 		{fmt.Errorf("recalibrate: %w", calib.ErrTrained), exitRefused},
 		{errWithdrawn, exitRefused},
+		{fmt.Errorf("data: set train is empty: %w", pipeline.ErrTooFewRuns), exitRefused},
 		{fmt.Errorf("runs/x: %w", pipeline.ErrNoRun), exitUsage},
 		{fmt.Errorf("data: %w", pipeline.ErrNoData), exitUsage},
 		{fmt.Errorf("a: %w", pipeline.ErrEncoderSource), exitUsage},
