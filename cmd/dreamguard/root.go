@@ -47,6 +47,7 @@ before each tool call of a language-model agent.
 		a.monitorCommand(),
 		a.logCommand(),
 		a.evalCommand(),
+		a.ablateCommand(),
 		a.judgeCommand(),
 		a.floorCommand(),
 		a.hookCommand(),
