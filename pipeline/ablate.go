@@ -228,9 +228,6 @@ func (a *ablater) seed(ctx context.Context, seed uint64, chosen []Ablation) erro
 		default:
 			return fmt.Errorf("%s: %w", run.Dir, err)
 		}
-		if full.Record("embed") == nil {
-			return fmt.Errorf("%s: %s", full.Dir, outcome.Failed) // nothing to share
-		}
 		a.report.add(ab, cfg, train.Summary(cfg, full.dims()).Learned, outcome)
 		if err := a.report.save(a.o.Out); err != nil {
 			return err
@@ -239,16 +236,11 @@ func (a *ablater) seed(ctx context.Context, seed uint64, chosen []Ablation) erro
 	return nil
 }
 
-// refused reports whether err is the verdict on a model rather than a failure of the
-// machine: it gets no thresholds, or its training diverges.
+// refused reports whether err is the verdict on a model rather than on the data or the
+// machine: no level keeps its promise, or its training diverges.
 func refused(err error) bool {
-	var (
-		tooFew  *calib.TooFewError
-		noLevel *calib.NoLevelError
-		none    *calib.InfeasibleError
-	)
-	return errors.As(err, &tooFew) || errors.As(err, &noLevel) || errors.As(err, &none) ||
-		errors.Is(err, calib.ErrTuning) || errors.Is(err, train.ErrNotFinite)
+	var noLevel *calib.NoLevelError
+	return errors.As(err, &noLevel) || errors.Is(err, train.ErrNotFinite)
 }
 
 // config is the configuration of a model without a part.

@@ -258,7 +258,7 @@ func TestAblateSums(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	if !refused(&calib.NoLevelError{}) || !refused(train.ErrNotFinite) || refused(os.ErrNotExist) || refused(context.Canceled) {
+	if !refused(&calib.NoLevelError{}) || !refused(train.ErrNotFinite) || refused(&calib.TooFewError{}) || refused(os.ErrNotExist) || refused(context.Canceled) {
 		t.Error("what is the verdict on a model and what is a failure")
 	}
 }
