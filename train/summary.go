@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dreamguard/dreamguard/configs"
@@ -10,20 +11,48 @@ import (
 
 // GroupSize counts the parameters of a group.
 type GroupSize struct {
-	Group   Group
-	Tensors int
-	Values  int
+	Group   Group `json:"group"`
+	Tensors int   `json:"tensors"`
+	Values  int   `json:"values"`
+}
+
+// Shape is a named tensor of float32.
+type Shape struct {
+	Name string `json:"name"`
+	Dims []int  `json:"shape"`
 }
 
 // Parameters is what [Summary] reports.
 type Parameters struct {
-	Groups  []GroupSize
-	Total   int   // values in all groups
-	Runtime int   // values that judging needs
-	Learned int   // of those, the ones that training moves and that can move a logit
-	Memory  int64 // bytes that training holds at least: weights (host and backend), gradients, moments, best weights
+	Groups  []GroupSize `json:"groups"`
+	Total   int         `json:"total"`   // values in all groups
+	Runtime int         `json:"runtime"` // values that judging needs
+	Learned int         `json:"learned"` // of those, the ones that training moves and that can move a logit
+	Memory  int64       `json:"memory"`  // bytes of weights (host, backend, best and average), gradients and moments
 	list    []param
 }
+
+// Tensors lists the tensors of the model, sorted by name.
+func (s Parameters) Tensors() []Shape {
+	out := make([]Shape, len(s.list))
+	for i, p := range s.list {
+		out[i] = Shape{p.Name, slices.Clone(p.Shape)}
+	}
+	return out
+}
+
+// BatchShapes lists the tensors that a step of stage 1 or 2 reads at the longest
+// padded length, batch times steps rows each, in the order of the graph.
+func BatchShapes(cfg configs.Config, d Dims, st int) []Shape {
+	var out []Shape
+	for _, in := range stage(st).inputs(cfg.Train, sizesOf(cfg.Model, d), cfg.Train.MaxSteps, cfg.Train.Batch) {
+		out = append(out, Shape{in.name, in.dims})
+	}
+	return out
+}
+
+// Check refuses a configuration that [Fit] would refuse.
+func Check(cfg configs.Config, d Dims) error { return checkConfig(cfg, d) }
 
 // Summary counts the parameters of a model of these sizes, per group.
 func Summary(cfg configs.Config, d Dims) Parameters {
@@ -45,7 +74,11 @@ func Summary(cfg configs.Config, d Dims) Parameters {
 		}
 	}
 	s.Learned = learned(s.list, cfg.Train, sizesOf(cfg.Model, d))
-	s.Memory = 4 * 6 * int64(s.Total)
+	copies := int64(6)
+	if cfg.Train.Stage2.Average > 0 {
+		copies++
+	}
+	s.Memory = 4 * copies * int64(s.Total)
 	return s
 }
 
