@@ -39,7 +39,7 @@ func Ablations() []Ablation {
 	noPrediction := []string{"train.stage1.predict=0", "train.stage1.prior=0"}
 	return []Ablation{
 		{Name: fullModel, What: "nothing"},
-		{Name: "no-world-model", What: "the recurrent world model: the heads read call, features and task alone", Settings: []string{"train.without=state", "train.stage1.steps=0"}},
+		{Name: "no-world-model", What: "the recurrent world model: the heads read call, features and task alone", Settings: []string{"train.without=state", "train.stage1.steps=0", "train.stage2.world=0"}},
 		{Name: "no-prediction", What: "the prediction of the successor in stage 1, whose divergences stay", Settings: noPrediction},
 		{Name: "no-hazard-head", What: "the hazard head", Settings: []string{"train.stage2.hazard=0"}},
 		{Name: "no-prefix-head", What: "the prefix head", Settings: []string{"train.stage2.prefix=0"}},
