@@ -61,29 +61,31 @@ func parseLabels(b []byte) (map[string]runLabel, error) {
 		out[id] = l
 		return nil
 	}
-	text := bytes.TrimSpace(b)
 	var err error
-	switch {
+	switch text := bytes.TrimSpace(b); {
 	case len(text) == 0:
 		return nil, errors.New("the file is empty")
 	case text[0] == '{':
-		err = labelsJSON(text, add)
+		err = labelsJSON(b, add)
 	default:
-		err = labelsCSV(text, add)
+		err = labelsCSV(b, add)
 	}
 	return out, err
 }
 
 func labelsJSON(b []byte, add func(at, id string, l runLabel) error) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
-	for n := 1; ; n++ {
+	line, counted := 1, 0
+	for {
+		begins := len(b) - len(bytes.TrimLeft(b[dec.InputOffset():], " \t\r\n")) // the next value
+		line, counted = line+bytes.Count(b[counted:begins], []byte("\n")), begins
+		at := fmt.Sprintf("line %d", line)
 		var fields map[string]json.RawMessage
 		if err := dec.Decode(&fields); err == io.EOF {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("value %d: %w", n, err)
+			return fmt.Errorf("%s: %w", at, err)
 		}
-		at := fmt.Sprintf("value %d", n)
 		_, one := fields["label"]
 		if _, named := fields["id"]; !one || !named { // an object of ids
 			for id, raw := range fields {
@@ -120,7 +122,7 @@ func labelsJSON(b []byte, add func(at, id string, l runLabel) error) error {
 func labelsCSV(b []byte, add func(at, id string, l runLabel) error) error {
 	r := csv.NewReader(bytes.NewReader(b))
 	r.FieldsPerRecord, r.TrimLeadingSpace = -1, true
-	for n := 1; ; n++ {
+	for first := true; ; first = false {
 		row, err := r.Read()
 		if err == io.EOF {
 			return nil
@@ -128,8 +130,9 @@ func labelsCSV(b []byte, add func(at, id string, l runLabel) error) error {
 		if err != nil {
 			return err
 		}
+		n, _ := r.FieldPos(0)
 		at := fmt.Sprintf("line %d", n)
-		if n == 1 && len(row) > 1 && strings.EqualFold(row[0], "id") {
+		if first && len(row) > 1 && strings.EqualFold(row[0], "id") {
 			continue
 		}
 		if len(row) < 2 || len(row) > 3 {

@@ -36,8 +36,11 @@ func TestParseLabels(t *testing.T) {
 		",1":                         "id is empty",
 		`{"id":"a","label":true}`:    "want 0 or safe",
 		`{"id":1,"label":1}`:         "id:",
-		`{"id":"a","label":1}{"id":`: "value 2",
-		`{"id":"a","label":1,"first_hazard":1.5}`: "first_hazard",
+		`{"id":"a","label":1}{"id":`: "line 1: ",
+		"\n{\"id\":\"a\",\"label\":1}\n\n{\"id\":":               "line 4: ",
+		"{\"id\":\"a\",\"label\":1}\n{\"id\":\"b\",\"label\":3}": "line 2: run \"b\": label",
+		"\nid,label\n\n\"a\nb\",0\nc,5\n":                        "line 6: run \"c\"",
+		`{"id":"a","label":1,"first_hazard":1.5}`:                "first_hazard",
 	} {
 		if _, err := parseLabels([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
