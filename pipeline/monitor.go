@@ -37,12 +37,17 @@ var ErrMonitor = errors.New("monitor")
 type MonitorOptions struct {
 	Artifact    string
 	Calibration string    // calibration.json to use instead of the artifact's own; "" for that
-	Input       io.Reader // decision log: docs/how-to/monitor.md
-	Name        string    // of the input, for errors
+	Logs        []LogFile // decision logs, oldest first: docs/how-to/monitor.md
 	Delta       float64   // chance of a false withdrawal, for each of the two tests; 0 means 0.01
 	Seed        uint64    // of the numbers that break ties
 	State       string    // file in which the monitor goes on from run to run; "" for none
 	Metrics     string    // file for Prometheus text, written now and then; "" for none
+}
+
+// LogFile is an open decision log.
+type LogFile struct {
+	Name string // for errors
+	io.Reader
 }
 
 // MonitorReport says whether a certificate still stands.
@@ -71,6 +76,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 		return nil, err
 	}
 	type line struct {
+		file string
 		n    int
 		text []byte
 		err  error
@@ -80,19 +86,21 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 	defer close(stop)
 	go func() {
 		defer close(ch)
-		r := lines.NewReader(o.Input, maxLogLine)
-		for {
-			b, err := r.Next()
-			if err == io.EOF {
-				return
-			}
-			select {
-			case ch <- line{r.Line(), slices.Clone(b), err}:
-			case <-stop:
-				return
-			}
-			if err != nil {
-				return
+		for _, log := range o.Logs {
+			r := lines.NewReader(log, maxLogLine)
+			for {
+				b, err := r.Next()
+				if err == io.EOF {
+					break
+				}
+				select {
+				case ch <- line{log.Name, r.Line(), slices.Clone(b), err}:
+				case <-stop:
+					return
+				}
+				if err != nil {
+					return
+				}
 			}
 		}
 	}()
@@ -116,7 +124,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 			err = m.line(l.text)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: line %d: %w: %w", o.Name, l.n, ErrMonitor, err), m.save())
+			return nil, errors.Join(fmt.Errorf("%s: line %d: %w: %w", l.file, l.n, ErrMonitor, err), m.save())
 		}
 		if n := m.monitor.Status().Runs; n >= saved+saveEvery {
 			saved = n
@@ -129,7 +137,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 		return nil, err
 	}
 	if m.verdicts == 0 && m.other > 0 {
-		return nil, fmt.Errorf("%s: %w: all %d verdicts are of other calibrations than %.12s, such as %.12s", o.Name, ErrMonitor, m.other, m.calibration.Digest, m.otherDigest)
+		return nil, fmt.Errorf("%w: all %d verdicts are of other calibrations than %.12s, such as %.12s", ErrMonitor, m.other, m.calibration.Digest, m.otherDigest)
 	}
 	return m.report(), nil
 }

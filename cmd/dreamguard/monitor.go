@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/dreamguard/dreamguard/pipeline"
@@ -33,20 +32,16 @@ code is then 3, and stays 3 for a monitor that goes on from the same --state.`,
 			case prometheus && asJSON:
 				return usagef("monitor: --prometheus and --json exclude each other")
 			}
-			o.Delta, o.Input, o.Name = float64(delta), a.stdin, "standard input"
+			o.Delta, o.Logs = float64(delta), []pipeline.LogFile{{Name: "standard input", Reader: a.stdin}}
 			if len(files) > 0 && !(len(files) == 1 && files[0] == "-") {
-				var readers []io.Reader
+				o.Logs = nil
 				for _, name := range files {
 					f, err := os.Open(name)
 					if err != nil {
 						return err
 					}
 					defer f.Close() // read only
-					readers = append(readers, f)
-				}
-				o.Input, o.Name = io.MultiReader(readers...), files[0]
-				if len(files) > 1 {
-					o.Name = fmt.Sprintf("%s and %d more", files[0], len(files)-1)
+					o.Logs = append(o.Logs, pipeline.LogFile{Name: name, Reader: f})
 				}
 			}
 			r, err := pipeline.Monitor(cmd.Context(), o)

@@ -54,6 +54,22 @@ func TestMonitor(t *testing.T) {
 		}
 	}
 
+	// Several logs are read one after the other, and an error names the one at fault.
+	cut := filepath.Join(tmp, "cut.jsonl") // without a last line end
+	if err := os.WriteFile(cut, bytes.TrimRight(read(t, log), "\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(tmp, "bad.jsonl")
+	if err := os.WriteFile(bad, []byte("\n{}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, "monitor", "--artifact", dir, cut, other); r.code != exitDone || !strings.Contains(r.stdout, "400 live runs") {
+		t.Errorf("two logs: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := run(t, "monitor", "--artifact", dir, cut, bad); r.code != exitFailure || !strings.Contains(r.stderr, bad+": line 2: ") {
+		t.Errorf("a bad log after a good one: exit %d, %s", r.code, r.stderr)
+	}
+
 	// Verdicts as an operator's program writes them.
 	verdict := func(step int, risk float64) []byte {
 		v := guard.Verdict{Scored: true, Step: step, ModelDigest: m.Digest(), CalibrationDigest: m.CalibrationDigest(), Thresholds: m.Thresholds()}
@@ -100,7 +116,7 @@ func TestMonitor(t *testing.T) {
 		t.Errorf("alerts: %+v", rep)
 	}
 	// The state of a withdrawn certificate stays withdrawn.
-	bad := filepath.Join(tmp, "bad.json")
+	bad = filepath.Join(tmp, "bad.json")
 	for _, in := range []string{drift.String(), ""} {
 		if r := runWith(in, "monitor", "--artifact", dir, "--state", bad); r.code != exitRefused {
 			t.Errorf("exit %d, %s", r.code, r.stderr)
