@@ -17,6 +17,8 @@ var errBackendMissing = errors.New("not available")
 func (a *app) doctorCommand() *cobra.Command {
 	var (
 		probe    string
+		hook     bool
+		artifact string
 		encoders []string
 		asJSON   bool
 	)
@@ -29,10 +31,14 @@ takes a few seconds per backend), whether vector instructions are on, cores,
 memory, free disk, the static encoder of this build, and whether the files of
 others are complete.
 
-With --backend it looks at one backend only and exits with 1 if it is missing.`,
+With --backend it looks at one backend only and exits with 1 if it is missing.
+
+With --hook it proves that the hook of Claude Code can deny a call here: it runs the
+hook on calls that it makes up, and exits with 1 if one that must be denied is not.`,
 		Example: `  dreamguard doctor
   dreamguard doctor --backend xla:cpu && dreamguard run --backend xla:cpu --out runs/demo
-  dreamguard doctor --encoder models/all-MiniLM-L6-v2 --json`,
+  dreamguard doctor --encoder models/all-MiniLM-L6-v2 --json
+  dreamguard doctor --hook --artifact runs/p1/artifact`,
 		Args: args(cobra.NoArgs),
 	}
 	backendFlag(cmd, "look at this backend only and fail if it is missing")
@@ -41,8 +47,13 @@ With --backend it looks at one backend only and exits with 1 if it is missing.`,
 	if err := cmd.Flags().MarkHidden("probe"); err != nil {
 		panic(err) // the flag was defined a line above
 	}
+	cmd.Flags().BoolVar(&hook, "hook", false, "prove that \"hook claude-code\" can deny a call on this machine")
+	cmd.Flags().StringVar(&artifact, "artifact", "", "with --hook: the artifact that it runs on")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if hook || artifact != "" {
+			return a.doctorHook(cmd, hook, artifact, asJSON)
+		}
 		if probe != "" {
 			return a.printJSON(doctor.Here(cmd.Context(), probe))
 		}
@@ -75,4 +86,30 @@ With --backend it looks at one backend only and exits with 1 if it is missing.`,
 		return err
 	}
 	return cmd
+}
+
+// errNoDeny is the outcome of --hook where a call would pass that must not.
+var errNoDeny = errors.New("the hook does not deny what it must: do not rely on it on this machine")
+
+func (a *app) doctorHook(cmd *cobra.Command, hook bool, artifact string, asJSON bool) error {
+	if !hook || artifact == "" {
+		return usagef("doctor: --hook and --artifact DIR go together")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r, err := doctor.Hook(cmd.Context(), self, "hook", "claude-code", "--artifact", artifact)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.printJSON(r)
+	} else {
+		err = r.WriteText(a.stdout)
+	}
+	if err == nil && !r.OK {
+		err = errNoDeny
+	}
+	return err
 }

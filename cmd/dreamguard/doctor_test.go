@@ -112,3 +112,19 @@ func TestBackendOfRun(t *testing.T) {
 		t.Errorf("embed on go: %+v; configuration:\n%s", r, config())
 	}
 }
+
+func TestDoctorHook(t *testing.T) {
+	r := run(t, "doctor", "--hook", "--artifact", hookArtifact, "--json")
+	var report doctor.HookReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); r.code != exitDone || err != nil || !report.OK || len(report.Checks) != 4 {
+		t.Fatalf("exit %d, %v, %s%s", r.code, err, r.stdout, r.stderr)
+	}
+	if d := report.Checks[0].Detail; !strings.Contains(d, "BLOCK: it would change the agent's own limits") {
+		t.Errorf("denied with %q", d)
+	}
+	if r := run(t, "doctor", "--hook", "--artifact", "/nowhere"); r.code != exitFailure || !strings.Contains(r.stderr, "does not deny") || !strings.Contains(r.stdout, "FAILED  an ordinary call is judged") {
+		t.Errorf("without an artifact: %+v", r)
+	}
+	wantUsage(t, "doctor --hook", "--hook and --artifact DIR go together")
+	wantUsage(t, "doctor --artifact x", "--hook and --artifact DIR go together")
+}
