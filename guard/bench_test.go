@@ -36,7 +36,7 @@ func benchmarkRun(n, callBytes, resultBytes int) []step {
 
 // benchmarkJudge measures one step of a run (commit of the previous result and
 // the verdict on the next call) after the given number of steps.
-func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int) {
+func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int, judge func(*Session, context.Context, Call) Verdict) {
 	m, err := OpenFS(testFiles(b, full, nil, artifact.Thresholds{Hold: at(0.5)}), ScoresOnly())
 	if err != nil {
 		b.Fatal(err)
@@ -66,7 +66,7 @@ func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int) {
 		}
 		x := steps[(before+i)%len(steps)]
 		begin := time.Now()
-		s.Judge(context.Background(), x.call)
+		judge(s, context.Background(), x.call)
 		if err := s.Commit(x.call, x.result); err != nil {
 			b.Fatal(err)
 		}
@@ -78,11 +78,14 @@ func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int) {
 	b.ReportMetric(quantile(0.99), "p99-us")
 }
 
-func BenchmarkJudge500(b *testing.B)       { benchmarkJudge(b, 3, 500, 500) }
-func BenchmarkJudgeStep10(b *testing.B)    { benchmarkJudge(b, 10, 500, 500) }
-func BenchmarkJudgeStep10000(b *testing.B) { benchmarkJudge(b, 10000, 500, 500) }
-func BenchmarkLongResult(b *testing.B)     { benchmarkJudge(b, 3, 500, 3_000) }
-func BenchmarkHugeResult(b *testing.B)     { benchmarkJudge(b, 3, 500, 100_000) }
+func BenchmarkJudge500(b *testing.B)       { benchmarkJudge(b, 3, 500, 500, (*Session).Judge) }
+func BenchmarkJudgeStep10(b *testing.B)    { benchmarkJudge(b, 10, 500, 500, (*Session).Judge) }
+func BenchmarkJudgeStep10000(b *testing.B) { benchmarkJudge(b, 10000, 500, 500, (*Session).Judge) }
+func BenchmarkLongResult(b *testing.B)     { benchmarkJudge(b, 3, 500, 3_000, (*Session).Judge) }
+
+// BenchmarkExplain500 is BenchmarkJudge500 with evidence: at most twice its cost.
+func BenchmarkExplain500(b *testing.B) { benchmarkJudge(b, 3, 500, 500, (*Session).Explain) }
+func BenchmarkHugeResult(b *testing.B) { benchmarkJudge(b, 3, 500, 100_000, (*Session).Judge) }
 
 // BenchmarkStep is the model alone, without text work.
 func BenchmarkStep(b *testing.B) {

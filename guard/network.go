@@ -266,11 +266,18 @@ func (n *network) observe(s *state, o []float32) {
 // propose computes h_{t+1} and both logits for the call vector in s.text and
 // the raw features in s.feat. It changes working memory only.
 func (n *network) propose(s *state) (haz, pre float32) {
-	d := n.dims
 	n.a.apply(s.action, s.text)
 	for i, v := range s.feat {
 		s.feat[i] = min(max((v-n.mean[i])/n.scale[i], -8), 8)
 	}
+	n.core(s)
+	return n.haz.logit(s.q, s.fq, s.in, s.feat, s.tHaz), n.pre.logit(s.q, s.fq, s.in, s.feat, s.tPre)
+}
+
+// core computes h_{t+1} and the heads' input [h_{t+1} ; zh ; a' ; f'] from z_t, h_t,
+// a' and f'.
+func (n *network) core(s *state) {
+	d := n.dims
 	copy(s.x, s.z)
 	copy(s.x[d.Z():], s.action)
 	copy(s.x[d.Z()+d.P:], s.feat)
@@ -292,7 +299,6 @@ func (n *network) propose(s *state) (haz, pre float32) {
 	n.latent(zh)
 	copy(s.in[d.H+d.Z():], s.action)
 	copy(s.in[d.H+d.Z()+d.P:], s.feat)
-	return n.haz.logit(s.q, s.fq, s.in, s.feat, s.tHaz), n.pre.logit(s.q, s.fq, s.in, s.feat, s.tPre)
 }
 
 // advance moves to h_{t+1} as propose left it, and observes the result whose

@@ -88,7 +88,9 @@ func (s *Session) Refusals() int { return s.refusals }
 // Whatever keeps the model from answering is a verdict and not an error, so
 // that a caller cannot forget it: a context that ends gives the [OnDeadline]
 // decision, an encoder that fails gives HOLD.
-func (s *Session) Judge(ctx context.Context, c Call) Verdict {
+func (s *Session) Judge(ctx context.Context, c Call) Verdict { return s.judge(ctx, c, false) }
+
+func (s *Session) judge(ctx context.Context, c Call, explain bool) Verdict {
 	m := s.model
 	v := Verdict{Step: s.steps, ModelDigest: m.digest, CalibrationDigest: m.CalibrationDigest(), Thresholds: m.Thresholds()}
 	if s.stuck {
@@ -103,10 +105,17 @@ func (s *Session) Judge(ctx context.Context, c Call) Verdict {
 	s.identity, s.message = s.identify(c), c.IsMessage()
 	m.net.borrow(s.net)
 	defer m.net.giveBack(s.net)
-	logits, err := s.propose(ctx, c)
+	var raw []float32 // call features before they are normalised
+	if explain {
+		raw = make([]float32, m.net.dims.F)
+	}
+	logits, err := s.propose(ctx, c, raw)
 	if err == nil {
 		v.Scored, v.Logits = true, logits
 		v.Scores = s.fuse(logits)
+		if explain {
+			s.evidence(&v, raw)
+		}
 	}
 	if c.IsMessage() {
 		return v
@@ -130,6 +139,9 @@ func (s *Session) Judge(ctx context.Context, c Call) Verdict {
 		v.raise(Hold, verdict.ReasonRefusals)
 	}
 	s.askLayers(ctx, c, &v)
+	if explain {
+		s.suggest(&v, c)
+	}
 	return v
 }
 
@@ -145,7 +157,7 @@ func (s *Session) Commit(c Call, r Result) error {
 	defer s.model.net.giveBack(s.net)
 	ctx := context.Background()
 	if !s.proposed {
-		logits, err := s.propose(ctx, c)
+		logits, err := s.propose(ctx, c, nil)
 		if err != nil {
 			s.stuck = true
 			return fmt.Errorf("commit step %d: %w", s.steps, err)
@@ -222,8 +234,9 @@ func (s *Session) identify(c Call) [sha256.Size]byte {
 
 const maxBuffer = 64 << 10
 
-// propose runs the model on a call. On success net.next holds h_{t+1}.
-func (s *Session) propose(ctx context.Context, c Call) (Logits, error) {
+// propose runs the model on a call. On success net.next holds h_{t+1}, and raw, if
+// there is one, the call features as they are.
+func (s *Session) propose(ctx context.Context, c Call, raw []float32) (Logits, error) {
 	if err := ctx.Err(); err != nil {
 		return Logits{}, err
 	}
@@ -236,6 +249,7 @@ func (s *Session) propose(ctx context.Context, c Call) (Logits, error) {
 	}
 	c = validCall(c)
 	s.tracker.Compute(s.net.feat, c)
+	copy(raw, s.net.feat)
 	if err := s.encode(ctx, embed.CallText(c)); err != nil {
 		return Logits{}, err
 	}

@@ -66,6 +66,8 @@ type Verdict struct {
 	CalibrationDigest string         // empty if the model is not calibrated
 	Layers            []LayerVerdict // one per layer, in order
 	Repair            []Call         // a plan of the layer that decided; each call is judged again
+	Evidence          []Contribution // from Explain: what the scores rest on, largest first
+	Suggestions       []Suggestion   // from Explain: what may be done instead; nothing of it is done here
 }
 
 // raise makes the verdict at least as strict as d and notes the reason.
@@ -95,6 +97,20 @@ type verdictJSON struct {
 	Calibration string         `json:"calibration"`
 	Layers      []layerJSON    `json:"layers"`
 	Repair      []callJSON     `json:"repair"`
+	Evidence    []evidenceJSON `json:"evidence,omitempty"`
+	Suggestions []Suggestion   `json:"suggestions,omitempty"`
+}
+
+// evidenceJSON leaves out what only a feature has.
+type evidenceJSON struct {
+	Kind    EvidenceKind `json:"kind"`
+	Name    string       `json:"name"`
+	Value   *float64     `json:"value,omitempty"`
+	Typical *float64     `json:"typical,omitempty"`
+	Hazard  float64      `json:"hazard"`
+	Prefix  float64      `json:"prefix"`
+	Risk    float64      `json:"risk"`
+	Text    string       `json:"text"`
 }
 
 type thresholdsJSON struct {
@@ -135,6 +151,14 @@ func (v Verdict) MarshalJSON() ([]byte, error) {
 		Calibration: v.CalibrationDigest,
 		Layers:      make([]layerJSON, len(v.Layers)),
 		Repair:      make([]callJSON, len(v.Repair)),
+		Suggestions: v.Suggestions,
+	}
+	for _, c := range v.Evidence {
+		e := evidenceJSON{c.Kind, c.Name, nil, nil, c.Hazard, c.Prefix, c.Risk, c.Text}
+		if c.Kind == OfFeature {
+			e.Value, e.Typical = &c.Value, &c.Typical
+		}
+		j.Evidence = append(j.Evidence, e)
 	}
 	for i, l := range v.Layers {
 		j.Layers[i] = layerJSON{l.Name, l.Decision, append([]Reason{}, l.Reasons...)}
@@ -177,5 +201,13 @@ func (v *Verdict) UnmarshalJSON(b []byte) error {
 	for _, c := range j.Repair {
 		v.Repair = append(v.Repair, Call(c))
 	}
+	for _, e := range j.Evidence {
+		c := Contribution{Kind: e.Kind, Name: e.Name, Hazard: e.Hazard, Prefix: e.Prefix, Risk: e.Risk, Text: e.Text}
+		if e.Value != nil && e.Typical != nil {
+			c.Value, c.Typical = *e.Value, *e.Typical
+		}
+		v.Evidence = append(v.Evidence, c)
+	}
+	v.Suggestions = j.Suggestions
 	return nil
 }

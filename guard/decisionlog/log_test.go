@@ -56,6 +56,7 @@ func example() []Record {
 	block := pass
 	block.Decision, block.Reasons, block.Step = guard.Block, []guard.Reason{verdict.ReasonHazard}, 1
 	block.Repair = []guard.Call{{Tool: "ask", Arguments: `{"secret": "hunter2"}`}}
+	block.Suggestions = []guard.Suggestion{{Kind: guard.ConfirmRecipient, Value: "hunter2", Text: "hunter2"}}
 	read := guard.Call{Tool: "read_file", Arguments: `{"path": "hunter2"}`}
 	send := guard.Call{Tool: "send", Arguments: `{"to": "x"}`, Text: "hunter2"}
 	return []Record{

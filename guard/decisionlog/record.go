@@ -207,6 +207,9 @@ func newLine(r *Record, k *key, keep bool) *line {
 	if r.Verdict != nil {
 		v := *r.Verdict
 		v.Repair = nil // its calls are payload
+		if !keep {
+			v.Suggestions = nil // they quote the call
+		}
 		l.Verdict = &v
 		for _, c := range r.Verdict.Repair[:min(len(r.Verdict.Repair), 16)] {
 			l.Repair = append(l.Repair, k.call(c, false))
