@@ -42,7 +42,7 @@ type Contribution struct {
 // How many contributions there are.
 const (
 	maxFeatures   = 8  // in the evidence
-	maxCandidates = 12 // whose exact contribution is computed: the largest to first order
+	maxCandidates = 10 // whose exact contribution is computed: the largest to first order
 )
 
 // Explain is [Session.Judge] with the reasons in the numbers: the verdict, the same
