@@ -171,6 +171,7 @@ type JudgeOptions struct {
 	Format      string
 	ID          string // which run of the file; "" for the only one
 	Step        int    // index of the action to judge, negative for the last tool call
+	Explain     bool   // the last verdict carries its evidence
 }
 
 // Judgement is what Judge found.
@@ -222,7 +223,11 @@ func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
 	s := eval.ModelFor(m, run).Start(run.StartTask())
 	j := &Judgement{ID: run.ID, Step: step}
 	for i := 0; i <= step; i++ {
-		v := s.Judge(ctx, run.Call(i))
+		judge := s.Judge
+		if o.Explain && i == step {
+			judge = s.Explain
+		}
+		v := judge(ctx, run.Call(i))
 		j.Tools, j.Verdicts = append(j.Tools, run.Steps[i].Tool), append(j.Verdicts, v)
 		if i == step {
 			break

@@ -49,6 +49,7 @@ before each tool call of a language-model agent.
 		a.evalCommand(),
 		a.ablateCommand(),
 		a.judgeCommand(),
+		a.explainCommand(),
 		a.floorCommand(),
 		a.hookCommand(),
 		a.mcpProxyCommand(),
