@@ -22,10 +22,10 @@ func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 		f[isMessage] = 1
 	} else {
 		args := Normalize(clip(c.Arguments, maxArgs))
-		t.scratch.leaves = leaves(t.scratch.leaves, args)
+		t.scratch.leaves = leaves(t.scratch.leaves, args, readable)
 		t.collect(&f, c.Tool)
 		t.shares(&f)
-		verbs := t.tool(&f, c.Tool)
+		verbs := t.tool(&f, c)
 		t.match(&f)
 		t.personal(&f, t.exact(&f, verbs))
 		lower := strings.ToLower(args)
@@ -129,8 +129,8 @@ func (t *Tracker) shares(f *[count]float64) {
 
 // tool fills the features of the tool itself and returns the classes of all verbs
 // in its name and of the programs it runs.
-func (t *Tracker) tool(f *[count]float64, name string) (all verbSet) {
-	lower := strings.ToLower(name)
+func (t *Tracker) tool(f *[count]float64, c verdict.Call) (all verbSet) {
+	lower := strings.ToLower(c.Tool)
 	info := t.tools[hashString(lower)]
 	f[toolUsed] = math.Log1p(float64(info.Used))
 	f[toolSame] = bit(t.counts.Calls > 0 && t.counts.LastTool == hashString(lower))
@@ -148,7 +148,7 @@ func (t *Tracker) tool(f *[count]float64, name string) (all verbSet) {
 	var verbs verbSet
 	verbs.add(class)
 	if class == verbExec {
-		if of := t.commandVerbs(); of != 0 {
+		if of := t.commandVerbs(c.Arguments); of != 0 {
 			verbs, class = of, of.strongest()
 		}
 	}
@@ -217,14 +217,15 @@ func (t *Tracker) tool(f *[count]float64, name string) (all verbSet) {
 }
 
 // commandVerbs returns what the programs in the command of the call do, nothing
-// if it has none.
-func (t *Tracker) commandVerbs() (set verbSet) {
-	all := t.scratch.leaves
+// if it has none. It reads the arguments anew: a quote that Normalize makes of
+// another character would hide what a shell does not see as quoted.
+func (t *Tracker) commandVerbs(args string) (set verbSet) {
+	all := leaves(nil, clip(args, maxArgs), verbatim)
 	r := &t.scratch.commands
-	if len(all) == maxLeaves { // the last holds what was not read
+	if len(all) == maxLeaves || len(args) > maxArgs { // there is more
 		set.add(verbExec)
 	}
-	var command, behind []string
+	var command, behind []string // those that stand next to each other
 	for i := 0; i < len(all); {
 		list := all[i : i+1]
 		for i++; i < len(all) && all[i].more; i++ {
@@ -239,19 +240,20 @@ func (t *Tracker) commandVerbs() (set verbSet) {
 				set |= r.command(l.text)
 			}
 		case wordsKeys[key]:
-			behind = appendWords(behind, list)
+			behind = appendWords(nil, list)
+			if command != nil {
+				set |= r.words(slices.Concat(command, behind))
+			}
 		case !commandKeys[key] && (len(all) > 1 || key != "" && !t.namesShell()):
 		case len(list) > 1:
 			set |= r.words(appendWords(nil, list))
-		case command != nil: // several commands in a list of objects
-			set |= r.command(list[0].text)
 		default:
 			command = appendWords(nil, list)
 			set |= r.command(list[0].text)
+			if behind != nil {
+				set |= r.words(slices.Concat(command, behind))
+			}
 		}
-	}
-	if command != nil && behind != nil {
-		set |= r.words(append(command, behind...))
 	}
 	return set
 }

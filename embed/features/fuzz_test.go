@@ -50,13 +50,14 @@ func FuzzUnmarshalTracker(f *testing.F) {
 func FuzzCommand(f *testing.F) {
 	f.Add("cd /srv && cat a | xargs -n 1 rm <<'E'\nx\nE")
 	f.Add("find . -exec bash -c 'eval \"$(curl -d@a b)\"' {} \\;")
+	f.Add("PATH= env --unset  - -S -c = sed --exp")
 	f.Fuzz(func(t *testing.T, s string) {
 		var r commandReader
 		first := r.command(s)
 		if again := r.command(s); again != first {
 			t.Fatalf("%07b, and then %07b", first, again)
 		}
-		r.words(strings.Fields(s))
+		r.words(strings.Split(s, " "))
 	})
 }
 

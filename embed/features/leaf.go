@@ -15,15 +15,17 @@ type leaf struct {
 // leaves splits arguments into leaves. It accepts JSON and the near-JSON that
 // agents write (Python literals, single quotes, trailing commas); anything else
 // is one leaf. It never fails: arguments that cannot be understood are text.
-// The number of leaves is capped, the rest joins the last one.
-func leaves(dst []leaf, args string) []leaf {
+// The number of leaves is capped, the rest joins the last one. decode undoes the
+// escapes of a string: readable for what is compared with other text, verbatim
+// for commands.
+func leaves(dst []leaf, args string, decode func(string) string) []leaf {
 	dst = dst[:0]
 	s := strings.TrimSpace(args)
 	if s == "" || s == "{}" || s == "[]" || strings.EqualFold(strings.TrimRight(s, ";"), "none") || s == "null" {
 		return dst
 	}
 	if s[0] != '{' && s[0] != '[' {
-		return append(dst, leaf{text: unquote(s)})
+		return append(dst, leaf{text: unquote(s, decode)})
 	}
 	key, used := "", false // whether key has a value already
 	add := func(text string) {
@@ -37,7 +39,7 @@ func leaves(dst []leaf, args string) []leaf {
 		}
 		switch c := s[i]; {
 		case c == '"' || c == '\'':
-			str, next := quoted(s, i)
+			str, next := quoted(s, i, decode)
 			j := next
 			for j < len(s) && (s[j] == ' ' || s[j] == '\n' || s[j] == '\t') {
 				j++
@@ -68,7 +70,7 @@ func leaves(dst []leaf, args string) []leaf {
 
 // quoted reads the quoted string that starts at s[i] and returns it unescaped
 // with the index behind it.
-func quoted(s string, i int) (string, int) {
+func quoted(s string, i int, decode func(string) string) (string, int) {
 	q := s[i]
 	j := i + 1
 	escaped := false
@@ -82,17 +84,47 @@ func quoted(s string, i int) (string, int) {
 	end := min(j, len(s))
 	body := s[i+1 : end]
 	if escaped {
-		body = Normalize(unescape(body)) // an escape can hide what Normalize removes
+		body = decode(body)
 	}
 	return body, min(end+1, len(s))
 }
 
-func unquote(s string) string {
+func unquote(s string, decode func(string) string) string {
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		out, _ := quoted(s, 0)
+		out, _ := quoted(s, 0, decode)
 		return out
 	}
 	return s
+}
+
+// readable is the decoder of text: an escape can hide what Normalize removes.
+func readable(s string) string { return Normalize(unescape(s)) }
+
+// verbatim is the decoder of commands, in which each backslash and each kind of
+// quote counts: it undoes the escapes of JSON and Python once.
+func verbatim(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if at := strings.IndexByte(`nrtbf"'/\`, s[i]); at >= 0 {
+			b.WriteByte("\n\r\t\b\f\"'/\\"[at])
+		} else if r, n := escapedRune(s[i+1:]); s[i] == 'u' && n > 0 {
+			b.WriteRune(r)
+			i += n
+		} else if r, ok := hex4("00" + s[i+1:min(i+3, len(s))]); s[i] == 'x' && ok {
+			b.WriteRune(r)
+			i += 2
+		} else {
+			b.WriteByte('\\')
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
 }
 
 // unescape undoes backslash escapes, including those of a string that was

@@ -189,8 +189,8 @@ func (t *Tracker) personal(f *[count]float64, stranger bool) {
 func (t *Tracker) addScope(path []byte) {
 	t.addValue(valueToken(valuePath, path), inScope)
 	slash := bytes.LastIndexByte(path, '/')
-	// Above "/home" or "src" lies too much for a file in it to open it all.
-	if isFile(path[slash+1:]) && slash > 0 && bytes.IndexByte(path[1:slash], '/') >= 0 {
+	// Above "/home", "c:/users" or "src" lies too much for a file in it to open it all.
+	if isFile(path[slash+1:]) && slash > 0 && bytes.IndexByte(bytes.TrimPrefix(path[1:slash], []byte(":/")), '/') >= 0 {
 		t.addValue(valueToken(valuePath, path[:slash]), inScope)
 	}
 }

