@@ -245,6 +245,7 @@ func (t *Tracker) commandVerbs(args string) (set verbSet) {
 				set |= r.words(slices.Concat(command, behind))
 			}
 		case !commandKeys[key] && (len(all) > 1 || key != "" && !t.namesShell()):
+			set |= r.environment(list[0])
 		case len(list) > 1:
 			set |= r.words(appendWords(nil, list))
 		default:

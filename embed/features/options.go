@@ -45,7 +45,7 @@ func (r *commandReader) options(name string, args []string) {
 		}
 	case name == "ping" || name == "dig" || name == "nslookup" || name == "host":
 		for _, a := range args {
-			if strings.Contains(a, output) {
+			if r.carries(a) {
 				r.set.add(verbSend)
 			}
 		}
@@ -53,15 +53,27 @@ func (r *commandReader) options(name string, args []string) {
 		r.curl(args)
 	case name == "wget":
 		for i, a := range args {
-			if strings.HasPrefix(a, "--post") || strings.HasPrefix(a, "--body") || method(args, i, "--method") || strings.Contains(a, output) {
+			if strings.HasPrefix(a, "--post") || strings.HasPrefix(a, "--body") || method(args, i, "--method") || r.carries(a) {
 				r.set.add(verbSend)
 			}
+		}
+		if !wgetPrints.MatchString(strings.Join(args, " ")) {
+			r.set.add(verbWrite)
 		}
 	}
 }
 
-// What makes awk write or run, and sed: the commands w and e, the flags of s.
+// carries reports whether what a program that asks another machine is given may
+// hold what a command put out.
+func (r *commandReader) carries(arg string) bool {
+	query := strings.IndexByte(arg, '?')
+	return strings.Contains(arg, output) || strings.Contains(arg, unknown) && r.captured || query >= 0 && strings.Contains(arg[query:], unknown)
+}
+
+// What keeps wget from writing a file; what makes awk write or run, and sed: the
+// commands w and e, the flags of s.
 var (
+	wgetPrints = regexp.MustCompile(`(^| )(-\w*O ?(-|/dev/null)|--output-document[= ](-|/dev/null)|--spider|--version|--help)( |$)`)
 	awkEffects = regexp.MustCompile(`system|getline|\|&|(^|[;{}(=!,\s])@[A-Za-z_]|print(f)?\b([^;}\n"|>]|"(\\.|[^"\\\n])*"|\|\|)*[>|]`)
 	sedEffects = regexp.MustCompile(`(^|[;{}\n])[0-9,$!~+\s]*[weW]|[^\w\s\\][gpiImM0-9]*[eEwW]([\s;}]|$)`)
 )
@@ -163,18 +175,38 @@ func (r *commandReader) curl(args []string) {
 	for i, a := range args {
 		switch {
 		case strings.HasPrefix(a, "--data"), strings.HasPrefix(a, "--form"), a == "--json", strings.HasPrefix(a, "--json="),
-			strings.HasPrefix(a, "--upload-file"), method(args, i, "--request"), strings.Contains(a, output):
+			strings.HasPrefix(a, "--upload-file"), method(args, i, "--request"), r.carries(a),
+			strings.HasPrefix(a, "--url-query"), strings.HasPrefix(a, "--quote"), strings.HasPrefix(a, "--mail-"), strings.HasPrefix(a, "gopher:"), strings.HasPrefix(a, "telnet:"):
 			r.set.add(verbSend)
+		case strings.HasPrefix(a, "--config"):
+			r.set.add(verbExec)
+		case a == "--output" && i+1 < len(args):
+			r.file(args[i+1])
+		case strings.HasPrefix(a, "--output="):
+			r.file(a[len("--output="):])
+		case strings.HasPrefix(a, "--remote-name"), strings.HasPrefix(a, "--dump-header"), strings.HasPrefix(a, "--cookie-jar"):
+			r.set.add(verbWrite)
 		case len(a) > 1 && a[0] == '-' && a[1] != '-':
 			at := strings.IndexAny(a, sends+value)
+			if o := strings.IndexByte(a, 'O'); o > 0 && (at < 0 || o < at) {
+				r.set.add(verbWrite)
+			}
+			next := ""
+			if at > 0 {
+				if next = a[at+1:]; next == "" && i+1 < len(args) {
+					next = args[i+1]
+				}
+			}
 			switch {
 			case at < 0:
 			case strings.IndexByte(sends, a[at]) >= 0:
 				r.set.add(verbSend)
-			case a[at] == 'X':
-				if m := a[at+1:]; m != "" && !safeMethods[m] || m == "" && i+1 < len(args) && !safeMethods[args[i+1]] {
-					r.set.add(verbSend)
-				}
+			case a[at] == 'X' && next != "" && !safeMethods[next], a[at] == 'H' && strings.HasPrefix(next, "@"), a[at] == 'Q':
+				r.set.add(verbSend)
+			case a[at] == 'K':
+				r.set.add(verbExec)
+			case a[at] == 'o', a[at] == 'D', a[at] == 'c':
+				r.file(next)
 			}
 		}
 	}
@@ -194,6 +226,49 @@ func method(args []string, i int, option string) bool {
 		return !safeMethods[args[i+1]]
 	}
 	return !safeMethods[strings.TrimPrefix(value, "=")]
+}
+
+// readings are the first words with which a program that does more only reads.
+var readings = map[string]string{
+	"config": "--get --get-all --list -l view get-contexts current-context", "worktree": "list",
+	"pip": "list show freeze", "pip3": "list show freeze", "npm": "ls list view", "go": "version env list", "node": "-v", "python": "-V", "python3": "-V",
+	"systemctl": "status list-units is-active", "tar": "-tf -tvf -tzf -tzvf tf tvf tzf tzvf", "unzip": "-l", "crontab": "-l",
+}
+
+// readsOnly reports whether the words behind a program have it do no more than
+// read: no option follows the word that says so.
+func readsOnly(name string, args []string) bool {
+	for i, a := range args {
+		switch {
+		case i == 0 && hasWord(readings[name], a):
+		case i == 0 && (a == "--version" || a == "--help"):
+			return len(args) == 1 && programs[name] != verbNone
+		case i == 0 || strings.HasPrefix(a, "-") || strings.Contains(a, unknown):
+			return false
+		}
+	}
+	return len(args) > 0
+}
+
+// cloud adds what the client of a cloud does: the strongest verb of the words
+// behind the service, whose name may look like a verb (compute, logs).
+func (r *commandReader) cloud(args []string) {
+	args = umbrellaOptions.program(args)
+	class := verbNone
+	for i, a := range args[:min(len(args), 4)] {
+		if i > 0 && strings.HasPrefix(a, "-") {
+			break
+		}
+		if i > 0 || len(args) == 1 {
+			for w := range words(a) {
+				class = max(class, verbOf[wordToken([]byte(w))])
+			}
+		}
+	}
+	if class == verbNone {
+		class = verbExec
+	}
+	r.set.add(class)
 }
 
 // Variables whose value programs run, and those that say where code lies.

@@ -66,6 +66,7 @@ var wrappers = map[string]wrapper{
 // umbrellas are programs whose next word says what they do.
 var (
 	umbrellas       = wordSet(`git gh glab docker podman kubectl helm aws gcloud az s3 pr issue repo container image volume system compose stash remote`)
+	clouds          = wordSet(`aws gcloud az`)
 	umbrellaOptions = wrapper{"CcHnR", "git-dir work-tree namespace host context config kubeconfig repo region profile output endpoint-url project account", 0}
 )
 
@@ -104,10 +105,11 @@ const (
 // read, and whatever runs what it cannot see, is verbExec. The zero value is
 // ready; it is not safe for concurrent use.
 type commandReader struct {
-	parser *syntax.Parser
-	set    verbSet
-	depth  int
-	parses int
+	parser   *syntax.Parser
+	set      verbSet
+	depth    int
+	parses   int
+	captured bool // a variable holds what a command put out
 }
 
 func (r *commandReader) reset() { *r = commandReader{parser: r.parser} }
@@ -123,6 +125,13 @@ func (r *commandReader) command(s string) verbSet {
 func (r *commandReader) words(argv []string) verbSet {
 	r.reset()
 	r.run(argv)
+	return r.set
+}
+
+// environment is command for a variable that a command is given.
+func (r *commandReader) environment(l leaf) verbSet {
+	r.reset()
+	r.variable(l.key, l.text)
 	return r.set
 }
 
@@ -190,9 +199,14 @@ func (r *commandReader) visit(n syntax.Node) bool {
 		if s := literal(n); strings.Contains(s, "[$(") || strings.Contains(s, "[`") {
 			r.set.add(verbExec)
 		}
+	case *syntax.ParamExp:
+		if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && literal(n.Exp.Word) == "P" { // as a prompt, which may hold commands
+			r.set.add(verbExec)
+		}
 	case *syntax.Assign:
 		if n.Name != nil && n.Value != nil {
 			value := literal(n.Value)
+			r.captured = r.captured || strings.Contains(value, output)
 			if n.Name.Value != "PATH" || !extendsPath(n.Value) {
 				r.variable(n.Name.Value, value)
 			}
@@ -215,8 +229,18 @@ func (r *commandReader) redirect(n *syntax.Redirect) {
 		r.set.add(verbSend)
 	case n.Op == syntax.RdrIn:
 	case n.Op == syntax.DplOut && strings.Trim(target, "0123456789-") == "": // 2>&1
-	case target == "/dev/null", target == "/dev/stdout", target == "/dev/stderr", target == "/dev/tty", strings.HasPrefix(target, "/dev/fd/"):
 	default:
+		r.file(target)
+	}
+}
+
+// file adds what writing to a file does.
+func (r *commandReader) file(name string) {
+	switch name {
+	case "-", "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty":
+		return
+	}
+	if !strings.HasPrefix(name, "/dev/fd/") {
 		r.set.add(verbWrite)
 	}
 }
@@ -330,6 +354,10 @@ func (r *commandReader) run(argv []string) {
 		}
 		return
 	}
+	if clouds[name] && len(rest) > 0 && rest[0] != "s3" {
+		r.cloud(rest)
+		return
+	}
 	for umbrellas[name] {
 		own := rest
 		if rest = umbrellaOptions.program(rest); name == "git" {
@@ -340,6 +368,10 @@ func (r *commandReader) run(argv []string) {
 			return
 		}
 		name, rest = strings.ToLower(rest[0]), rest[1:]
+	}
+	if readsOnly(name, rest) {
+		r.set.add(verbRead)
+		return
 	}
 	r.named(name)
 	r.options(name, rest)
