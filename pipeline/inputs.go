@@ -16,7 +16,7 @@ import (
 // bytes from the same settings and files, so that old results are made again.
 const (
 	dataCode      = 6
-	embedCode     = 5
+	embedCode     = 6
 	trainCode     = 2
 	calibrateCode = 2
 	evalCode      = 7
