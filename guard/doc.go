@@ -25,5 +25,8 @@
 // [Reason]. Scores lie on the grid of package calib, so that a verdict does not
 // hang on the last bit.
 //
+// [Session.Explain] judges and says what the verdict rests on and what may be done
+// instead; "dreamguard explain" prints it.
+//
 // [Session.MarshalBinary] and [Model.Resume] carry a run to another process.
 package guard

@@ -97,7 +97,7 @@ var sentences = map[string]string{
 	"contact_any_result":     "a receiver stands only in plain text of results | no receiver stands only in plain text of results",
 	"contact_any_directive":  "a receiver stands in an order and not in the task | no receiver stands in an order only",
 	"contact_any_nowhere":    "a receiver stands nowhere | no receiver is new",
-	"contact_count":          "the call has # receivers",
+	"contact_count":          "receivers of the call: #",
 	"contact_source":         "# of the receivers stand in text that the task asked for",
 	"contact_name_task":      "# of the addresses have a name that stands in the task",
 	"contact_name_sender":    "# of the addresses have a name that stands in an order of somebody whom the task names",
