@@ -108,6 +108,9 @@ func (t *Tracker) originOf(tk token) origin {
 	return fromNowhere
 }
 
+// ofTask reports whether tk is a token of the task.
+func (t *Tracker) ofTask(tk token) bool { return t.originOf(tk) == fromTask }
+
 func (t *Tracker) shares(f *[count]float64) {
 	fill := func(at int, s *tokenSet) (by [originCount]float64) {
 		by, total := s.mass()
@@ -214,67 +217,6 @@ func (t *Tracker) tool(f *[count]float64, c verdict.Call) (all verbSet) {
 		}
 	}
 	return all | verbs
-}
-
-// commandVerbs returns what the programs in the command of the call do, nothing
-// if it has none. It reads the arguments anew: a quote that Normalize makes of
-// another character would hide what a shell does not see as quoted.
-func (t *Tracker) commandVerbs(args string) (set verbSet) {
-	all := leaves(nil, clip(args, maxArgs), verbatim)
-	r := &t.scratch.commands
-	if len(all) == maxLeaves || len(args) > maxArgs { // there is more
-		set.add(verbExec)
-	}
-	var command, behind []string // those that stand next to each other
-	for i := 0; i < len(all); {
-		list := all[i : i+1]
-		for i++; i < len(all) && all[i].more; i++ {
-			list = all[i-len(list) : i+1]
-		}
-		key := strings.ToLower(list[0].key)
-		switch {
-		case codeKeys[key]:
-			set.add(verbExec)
-		case commandsKeys[key]:
-			for _, l := range list {
-				set |= r.command(l.text)
-			}
-		case wordsKeys[key]:
-			behind = appendWords(nil, list)
-			if command != nil {
-				set |= r.words(slices.Concat(command, behind))
-			}
-		case !commandKeys[key] && (len(all) > 1 || key != "" && !t.namesShell()):
-			set |= r.environment(list[0])
-		case len(list) > 1:
-			set |= r.words(appendWords(nil, list))
-		default:
-			command = appendWords(nil, list)
-			set |= r.command(list[0].text)
-			if behind != nil {
-				set |= r.words(slices.Concat(command, behind))
-			}
-		}
-	}
-	return set
-}
-
-// namesShell reports whether the tool's name says that it runs commands of a
-// shell.
-func (t *Tracker) namesShell() bool {
-	return slices.ContainsFunc(t.scratch.tool.list, func(i setItem) bool { return shellWords[i.t] })
-}
-
-// appendWords appends the words of a command: the items of a list, or what
-// blanks separate in a single text.
-func appendWords(dst []string, list []leaf) []string {
-	if len(list) == 1 {
-		return append(dst, strings.Fields(list[0].text)...)
-	}
-	for _, l := range list {
-		dst = append(dst, l.text)
-	}
-	return dst
 }
 
 // match compares the call with each directive seen.
@@ -406,7 +348,7 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 				name := string(b[:bytes.IndexByte(b, '@')])
 				sent = t.anyWord(name, t.sentBySender)
 				namesSender += bit(sent)
-				namesTask += bit(t.anyWord(name, func(tk token) bool { return t.originOf(tk) == fromTask }))
+				namesTask += bit(t.anyWord(name, t.ofTask))
 			}
 			place(receiver, p, kind == valueEmail, t.values[v]&inSource != 0, sent)
 			if _, ok := t.taint[v]; ok && p != 0 {

@@ -1,6 +1,9 @@
 package features
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // message is a part of a result, up to the next one.
 type message struct {
@@ -101,7 +104,7 @@ func (t *Tracker) namesSender(sender string) bool {
 		if strings.Contains(local, "reply") { // no-reply, donotreply
 			return false
 		}
-		if t.anyWord(local, func(tk token) bool { return t.originOf(tk) == fromTask }) {
+		if t.anyWord(local, t.ofTask) {
 			return true
 		}
 	}
@@ -123,13 +126,8 @@ func (t *Tracker) anyWord(s string, is func(token) bool) bool {
 // task names.
 func (t *Tracker) sentBySender(tk token) bool {
 	for i := range t.directives {
-		if !t.directives[i].named {
-			continue
-		}
-		for _, have := range t.directives[i].tokens {
-			if have == tk {
-				return true
-			}
+		if d := &t.directives[i]; d.named && slices.Contains(d.tokens, tk) {
+			return true
 		}
 	}
 	return false

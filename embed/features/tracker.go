@@ -202,9 +202,10 @@ func (t *Tracker) userTurn(text string, reply bool) {
 	})
 	phones(head, func(v token) { t.addValue(v, inTask) })
 	k := &t.counts
-	k.Delegates = k.Delegates || containsAny(strings.ToLower(head), delegations)
+	lower := strings.ToLower(head)
+	k.Delegates = k.Delegates || containsAny(lower, delegations)
 	if room := maxTaskText - len(t.taskText); room > 0 {
-		t.taskText += clip(strings.ToLower(head), room-1) + "\n"
+		t.taskText += clip(lower, room-1) + "\n"
 	}
 	if tail != "" {
 		t.planted(tail, fromContext)
@@ -257,7 +258,7 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 		t.words(l.text, func(tk token) {
 			w := t.vocab.weight(tk)
 			total += w
-			if t.originOf(tk) == fromTask {
+			if t.ofTask(tk) {
 				task += w
 			}
 			t.addToken(tk, fromAction)
