@@ -421,12 +421,5 @@ func (h *ClaudeCode) stop(_ context.Context, e hookEvent, r *record) (hookAnswer
 }
 
 func (h *ClaudeCode) record(e decisionlog.Record) error {
-	if h.Record == nil {
-		return nil
-	}
-	e.Mode = h.Settings.Mode
-	if err := h.Record(e); err != nil {
-		return fmt.Errorf("the decision could not be logged: %w", err)
-	}
-	return nil
+	return write(h.Record, h.Settings.Mode, e)
 }

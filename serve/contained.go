@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func (c Contained) Layer() (guard.Layer, error) {
 			return nil, err
 		}
 	}
-	f, err := floor.Load(or(c.Rules, "default"))
+	f, err := floor.Load(cmp.Or(c.Rules, "default"))
 	if err != nil {
 		return nil, err
 	}
@@ -66,20 +67,13 @@ func (c Contained) Layer() (guard.Layer, error) {
 		if f, err = floor.New(rules); err != nil {
 			return nil, fmt.Errorf("rules for the settings of Claude Code: %w", err)
 		}
-		folders := []string{filepath.Join(or(os.Getenv("CLAUDE_PROJECT_DIR"), dir), ".claude"), filepath.Join(dir, ".claude")}
+		folders := []string{filepath.Join(cmp.Or(os.Getenv("CLAUDE_PROJECT_DIR"), dir), ".claude"), filepath.Join(dir, ".claude")}
 		if home, err := os.UserHomeDir(); err == nil {
-			folders = append(folders, or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")))
+			folders = append(folders, cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")))
 		}
 		for _, folder := range folders {
 			sealed = append(sealed, filepath.Join(folder, "settings.json"), filepath.Join(folder, "settings.local.json"))
 		}
 	}
 	return layer.New(layer.Options{Floor: f, Sealed: sealed, Dir: dir})
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

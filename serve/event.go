@@ -3,6 +3,7 @@ package serve
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/decisionlog"
@@ -20,6 +21,19 @@ func judged(run string, action Action, v guard.Verdict, c guard.Call) decisionlo
 // crash records that there is no verdict, and what is done instead.
 func crash(run string, s Settings, action Action, err error) decisionlog.Record {
 	return decisionlog.Record{Event: decisionlog.Crash, Run: runID(run), Mode: s.Mode, Enforced: action.Decision(), Cause: err.Error()}
+}
+
+// write records an event with the mode it happened in, where there is a log. What may
+// not happen unrecorded must not happen: its error is one of the guard.
+func write(record func(decisionlog.Record) error, mode Mode, e decisionlog.Record) error {
+	if record == nil {
+		return nil
+	}
+	e.Mode = mode
+	if err := record(e); err != nil {
+		return fmt.Errorf("the decision could not be logged: %w", err)
+	}
+	return nil
 }
 
 // maxRun is how much of an id the log keeps, in bytes.

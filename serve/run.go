@@ -41,17 +41,10 @@ func keyOf(c guard.Call) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// log records an event. What may not happen unrecorded must not happen: its error
-// is one of the guard.
+// log records an event of the run.
 func (r *run) log(e decisionlog.Record) error {
-	if r.record == nil {
-		return nil
-	}
-	e.Run, e.Mode = runID(r.id), r.settings.Mode
-	if err := r.record(e); err != nil {
-		return fmt.Errorf("the decision could not be logged: %w", err)
-	}
-	return nil
+	e.Run = runID(r.id)
+	return write(r.record, r.settings.Mode, e)
 }
 
 // judge answers a call. One that is denied is over with that.
