@@ -16,7 +16,6 @@ import (
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
-	"github.com/dreamguard/dreamguard/internal/filelock"
 	"github.com/dreamguard/dreamguard/internal/suggest"
 	"github.com/dreamguard/dreamguard/train"
 )
@@ -97,17 +96,18 @@ func Ablate(ctx context.Context, o AblateOptions) (AblateReport, error) {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return AblateReport{}, err
 	}
-	unlock, err := filelock.Lock(filepath.Join(o.Out, ".lock"), filelock.TryExclusive)
-	switch {
-	case errors.Is(err, filelock.ErrHeld):
-		return AblateReport{}, fmt.Errorf("%s: another process is at work on these ablations: wait for it, or choose another --out", o.Out)
-	case err == nil:
+	unlock, err := claimFolder(o.Out, "on these ablations")
+	if err != nil {
+		return AblateReport{}, err
+	}
+	if unlock != nil {
 		defer unlock()
 		if err := atomicfile.Clean(o.Out); err != nil {
 			return AblateReport{}, err
 		}
-	case !errors.Is(err, errors.ErrUnsupported):
-		return AblateReport{}, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &ablater{o: o, base: base}
 	if err := a.open(); err != nil {
@@ -148,13 +148,6 @@ type ablater struct {
 	o      AblateOptions
 	base   configs.Config
 	report AblateReport
-}
-
-func (a *ablater) log() *slog.Logger {
-	if a.o.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return a.o.Log
 }
 
 func (a *ablater) dir(seed uint64, name string) string {
@@ -211,9 +204,9 @@ func (a *ablater) seed(ctx context.Context, seed uint64, chosen []Ablation) erro
 			return fmt.Errorf("%s: %w", run.Dir, err)
 		}
 		if run.needs(Stages[len(Stages)-1]) == nil {
-			a.log().Info("up to date", "seed", seed, "model", ab.Name)
+			a.o.Log.Info("up to date", "seed", seed, "model", ab.Name)
 		} else {
-			a.log().Info("ablation", "seed", seed, "model", ab.Name, "number", fmt.Sprintf("%d of %d", i+1, len(chosen)), "folder", run.Dir)
+			a.o.Log.Info("ablation", "seed", seed, "model", ab.Name, "number", fmt.Sprintf("%d of %d", i+1, len(chosen)), "folder", run.Dir)
 			err = run.All(ctx)
 		}
 		outcome := AblateRun{Seed: seed, Folder: filepath.Join(fmt.Sprintf("seed-%d", seed), ab.Name)}
@@ -223,7 +216,7 @@ func (a *ablater) seed(ctx context.Context, seed uint64, chosen []Ablation) erro
 				return err
 			}
 		case ctx.Err() == nil && refused(err): // of this model; the others may do
-			a.log().Warn("no figures", "seed", seed, "model", ab.Name, "error", err)
+			a.o.Log.Warn("no figures", "seed", seed, "model", ab.Name, "error", err)
 			outcome.Failed = err.Error()
 		default:
 			return fmt.Errorf("%s: %w", run.Dir, err)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -133,6 +134,19 @@ func (r *Run) reseal(stage string) error {
 	return r.ledger.save()
 }
 
+// claimFolder takes the lock of a folder of results. Where locks are not to be had,
+// unlock is nil: nothing can be told apart from work in progress.
+func claimFolder(dir, work string) (unlock func(), err error) {
+	unlock, err = filelock.Lock(filepath.Join(dir, ".lock"), filelock.TryExclusive)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, nil
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fmt.Errorf("%s: another process is at work %s: wait for it, or choose another --out", dir, work)
+	}
+	return unlock, err
+}
+
 // lock keeps a second process out of the folder while a stage writes to it, and
 // removes what a killed one left half-written. The vectors are left alone: several
 // processes may be at work on them, and their cache cleans up itself.
@@ -142,14 +156,12 @@ func (r *Run) lock() (func(), error) {
 	if r.held {
 		return func() {}, nil
 	}
-	unlock, err := filelock.Lock(r.path(".lock"), filelock.TryExclusive)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported): // nothing can be told apart from work in progress: leave it
-		return func() {}, nil
-	case errors.Is(err, filelock.ErrHeld):
-		return nil, fmt.Errorf("%s: another process is at work in this run folder: wait for it, or choose another --out", r.Dir)
-	case err != nil:
+	unlock, err := claimFolder(r.Dir, "in this run folder")
+	if err != nil {
 		return nil, err
+	}
+	if unlock == nil { // what a kill left behind stays
+		return func() {}, nil
 	}
 	fail := func(err error) (func(), error) {
 		unlock()

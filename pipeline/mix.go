@@ -50,8 +50,10 @@ func (m *Mix) Validate(r *calib.Request) error {
 	if m == nil {
 		return nil
 	}
-	if r.Confidence > 0 || r.Miss > 0 || r.HoldBudget.Rate > 0 || r.Unit != calib.ByRun || r.Contamination > 0 || len(r.By) > 0 || r.FalseAlarm == 0 {
-		return fmt.Errorf("%w: it goes together with a bound on false alarms on average, counted by run, and with no other bound, groups or contamination", ErrMix)
+	weighted := *r
+	weighted.Shift = &calib.Shift{Weight: func(*calib.Scored) float64 { return 1 }}
+	if err := weighted.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrMix, err)
 	}
 	return nil
 }
