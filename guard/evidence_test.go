@@ -60,20 +60,6 @@ func TestExplainIsJudge(t *testing.T) {
 	}
 }
 
-// readHeads is the end of reference.step for a given input of the heads, with
-// f' for the parts that read it alone.
-func (r *reference) readHeads(next, zh, act, fn, e vec) (haz, pre float64) {
-	in := cat(next, zh, act, fn, e)
-	head := func(name string) float64 {
-		y := r.linear(name+".out", r.mlp(name+".l1", in))[0] + r.mul(name+".skip.w", fn)[0]
-		if r.d.U > 0 {
-			y += r.mul(name+".feat.out.w", r.mlp(name+".feat.l1", fn))[0]
-		}
-		return y
-	}
-	return head("head.haz"), head("head.pre")
-}
-
 // Every contribution is the difference that the naive model of the reference makes
 // without the input.
 func TestEvidenceMatchesReference(t *testing.T) {

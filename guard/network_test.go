@@ -134,6 +134,13 @@ func (r *reference) step(h, e, o, a, f vec) (next vec, haz, pre float64) {
 		next = append(next, (1-u)*math.Tanh(wn[i]+logistic(gr[i])*un[i])+u*h[i])
 	}
 	zh := r.latent(r.linear("prior.out", r.mlp("prior.l1", next)))
+	haz, pre = r.readHeads(next, zh, act, fn, e)
+	return next, haz, pre
+}
+
+// readHeads is the end of reference.step for a given input of the heads, with
+// f' for the parts that read it alone.
+func (r *reference) readHeads(next, zh, act, fn, e vec) (haz, pre float64) {
 	in := cat(next, zh, act, fn, e)
 	head := func(name string) float64 {
 		y := r.linear(name+".out", r.mlp(name+".l1", in))[0] + r.mul(name+".skip.w", fn)[0]
@@ -142,7 +149,7 @@ func (r *reference) step(h, e, o, a, f vec) (next vec, haz, pre float64) {
 		}
 		return y
 	}
-	return next, head("head.haz"), head("head.pre")
+	return head("head.haz"), head("head.pre")
 }
 
 func TestForwardMatchesReference(t *testing.T) {
