@@ -115,7 +115,7 @@ func TrainMarkov(runs []*data.Trajectory, features [][][]float32, o Markov) (Ste
 	if math.IsInf(both[0]+both[1], 1) {
 		return nil, fmt.Errorf("%w: the weights of the runs are too large to be added", ErrTraining)
 	}
-	pooled := repeated(0.5, states+2)
+	pooled := slices.Repeat([]float64{0.5}, states+2)
 	for _, row := range all.rows {
 		for to, n := range row {
 			pooled[to] += n

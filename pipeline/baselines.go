@@ -9,6 +9,7 @@ import (
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/eval"
+	"github.com/dreamguard/dreamguard/train/boost"
 )
 
 // baseline is a trained baseline with its thresholds.
@@ -52,8 +53,8 @@ func (r *Run) trainBaselines(ctx context.Context, v *features.Vocabulary) ([]*ba
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	trees, err := eval.TrainTrees(runs, rows, eval.Boosting{
-		Trees: baselineTrees, Weight: r.weight, Validation: validation, ValidationFeatures: runFeatures(v, validation),
+	trees, err := eval.TrainTrees(ctx, runs, rows, eval.Boosting{
+		Options: boost.Options{Trees: baselineTrees}, Weight: r.weight, Validation: validation, ValidationFeatures: runFeatures(v, validation),
 	})
 	if err != nil {
 		return nil, err

@@ -1,17 +1,20 @@
-package eval
+package boost
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/dreamguard/dreamguard/internal/forest"
 )
 
 // booster is the state of a fit. Bins are kept by column.
 type booster struct {
-	o         Boosting
+	o         Options
 	cut       [][]float32 // per feature: value <= cut[k] is in bin k or lower
 	bin       [][]uint8   // per feature and row
 	offset    []int       // of a feature's bins in a histogram; one more at the end
@@ -47,84 +50,75 @@ type split struct {
 	left         bucket
 }
 
-// boost fits trees on fit and keeps those up to the lowest loss on held. losses are
-// those on held: before the first tree, and after each.
-func boost(fit, held *boostRows, o Boosting) (b *boosted, losses []float64, err error) {
+// Grow fits trees on fit and keeps those up to the lowest loss on held, all of them
+// where held has no rows. losses are those on held: before the first tree, and after
+// each. Nothing is drawn at random: same input, same forest, on any number of cores.
+//
+// Errors wrap [ErrOptions], [ErrRows] (a target must be missed and met with some weight)
+// or ctx.Err().
+func Grow(ctx context.Context, fit, held Rows, o Options) (f *Forest, losses []float64, err error) {
+	if o, err = o.filled(); err != nil {
+		return nil, nil, err
+	}
+	if err := fit.check(-1); err != nil {
+		return nil, nil, err
+	}
+	if err := held.check(fit.width()); err != nil {
+		return nil, nil, fmt.Errorf("validation: %w", err)
+	}
 	var pos, total float64
-	for i, w := range fit.weight {
+	for i, w := range fit.Weight {
 		total += w
-		pos += w * b2f(fit.y[i])
+		pos += w * fit.Y[i]
 	}
 	if pos == 0 || pos == total {
-		return nil, nil, fmt.Errorf("%w: total weight is %v of steps with a hazard and %v of steps without: both are needed", ErrTraining, pos, total-pos)
+		return nil, nil, fmt.Errorf("%w: total weight is %v of targets met and %v of targets missed: both are needed", ErrRows, pos, total-pos)
 	}
 	if math.IsInf(total, 1) {
-		return nil, nil, fmt.Errorf("%w: the weights of the runs are too large to be added", ErrTraining)
+		return nil, nil, fmt.Errorf("%w: the weights are too large to be added", ErrRows)
 	}
-	out := &boosted{start: math.Log(pos / (total - pos))}
+	out := &Forest{Start: math.Log(pos / (total - pos))}
 	grower := newBooster(fit, o)
-	z, zHeld := repeated(out.start, len(fit.y)), repeated(out.start, len(held.y))
+	z, zHeld := slices.Repeat([]float64{out.Start}, len(fit.Y)), slices.Repeat([]float64{out.Start}, len(held.Y))
 	losses = append(losses, held.loss(zHeld))
 	best := 0
 	for range o.Trees {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		tree := grower.tree(fit, z)
 		if len(tree) == 1 { // the next would be no different
 			break
 		}
-		out.trees = append(out.trees, tree)
-		if len(held.y) == 0 {
+		out.Trees = append(out.Trees, tree)
+		if len(held.Y) == 0 {
 			continue
 		}
-		for i, x := range held.x {
-			zHeld[i] += treeValue(tree, x)
+		for i, x := range held.X {
+			zHeld[i] += float64(tree.Value(x))
 		}
 		losses = append(losses, held.loss(zHeld))
-		if n := len(out.trees); losses[n] < losses[best] {
+		if n := len(out.Trees); losses[n] < losses[best] {
 			best = n
 		} else if n-best >= o.Patience {
 			break
 		}
 	}
-	if len(held.y) > 0 {
-		out.trees = out.trees[:best]
+	if len(held.Y) > 0 {
+		out.Trees = out.Trees[:best]
 	}
 	return out, losses, nil
 }
 
-// loss is the mean logistic loss at logits z; 0 without rows.
-func (r *boostRows) loss(z []float64) float64 {
-	var sum, total float64
-	for i, w := range r.weight {
-		s := z[i]
-		if r.y[i] {
-			s = -s
-		}
-		sum += w * softplus(s)
-		total += w
-	}
-	if total == 0 {
-		return 0
-	}
-	return sum / total
-}
-
-func repeated(v float64, n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = v
-	}
-	return out
-}
-
-func newBooster(fit *boostRows, o Boosting) *booster {
-	n := len(fit.y)
+func newBooster(fit Rows, o Options) *booster {
+	n, width := len(fit.Y), fit.width()
 	b := &booster{
-		o: o, cut: make([][]float32, fit.width), bin: make([][]uint8, fit.width), offset: make([]int, fit.width+1),
+		o: o, cut: make([][]float32, width), bin: make([][]uint8, width), offset: make([]int, width+1),
 		grad: make([]float64, n), hes: make([]float64, n), order: make([]int32, n), spare: make([]int32, n), sums: make([]bucket, n),
 	}
-	eachFeature(fit.width, func(j int) {
+	eachFeature(width, func(j int) {
 		column := make([]float32, n)
-		for i, x := range fit.x {
+		for i, x := range fit.X {
 			column[i] = x[j]
 		}
 		b.cut[j], b.bin[j] = cuts(column, o.Bins), make([]uint8, n)
@@ -185,14 +179,14 @@ func cuts(column []float32, bins int) []float32 {
 func between(a, b float32) float32 { return float32((float64(a) + float64(b)) / 2) }
 
 // tree grows one tree on the gradients at logits z and adds its values to z.
-func (b *booster) tree(fit *boostRows, z []float64) []treeNode {
-	for i, w := range fit.weight {
+func (b *booster) tree(fit Rows, z []float64) forest.Tree {
+	for i, w := range fit.Weight {
 		p := sigmoid(z[i])
-		b.grad[i] = w * (p - b2f(fit.y[i]))
+		b.grad[i] = w * (p - fit.Y[i])
 		b.hes[i] = w * p * (1 - p)
 		b.order[i] = int32(i)
 	}
-	nodes := make([]treeNode, 1, 2*b.o.Leaves-1)
+	nodes := make(forest.Tree, 1, 2*b.o.Leaves-1)
 	root := &leaf{to: len(b.order), hist: b.histogram(0, len(b.order))}
 	for i := range b.order {
 		root.sum.add(bucket{b.grad[i], b.hes[i], 1})
@@ -214,9 +208,9 @@ func (b *booster) tree(fit *boostRows, z []float64) []treeNode {
 		left := &leaf{node: len(nodes), depth: l.depth + 1, from: l.from, to: middle, sum: l.split.left}
 		right := &leaf{node: len(nodes) + 1, depth: l.depth + 1, from: middle, to: l.to, sum: l.sum.minus(l.split.left)}
 		n := &nodes[l.node]
-		n.feature, n.threshold = int32(l.split.feature), b.cut[l.split.feature][l.split.bin]
-		n.left, n.right = int32(left.node), int32(right.node)
-		nodes = append(nodes, treeNode{}, treeNode{})
+		n.Feature, n.Threshold, n.Left = int32(l.split.feature), b.cut[l.split.feature][l.split.bin], int32(left.node)
+		n.Value = b.value(l)
+		nodes = append(nodes, forest.Node{}, forest.Node{})
 		b.histograms(l, left, right)
 		b.best(left)
 		b.best(right)
@@ -224,16 +218,21 @@ func (b *booster) tree(fit *boostRows, z []float64) []treeNode {
 		leaves = append(leaves, right)
 	}
 	for _, l := range leaves {
-		v := -b.o.Rate * l.sum.g / (l.sum.h + b.o.L2 + tinyHessian)
-		nodes[l.node].value = v
+		v := b.value(l)
+		nodes[l.node].Value = v
 		for _, i := range b.order[l.from:l.to] {
-			z[i] += v
+			z[i] += float64(v)
 		}
 		if l.hist != nil {
 			b.free = append(b.free, l.hist)
 		}
 	}
 	return nodes
+}
+
+// value is what a leaf adds to the logit.
+func (b *booster) value(l *leaf) float32 {
+	return float32(-b.o.Rate * l.sum.g / (l.sum.h + b.o.L2 + tinyHessian))
 }
 
 // tinyHessian keeps a quotient finite, as in scikit-learn.
