@@ -147,8 +147,8 @@ type Tuning struct {
 }
 
 // Fit fits a temperature per head, then takes the weights (each 0, 1/4, 1/2 or
-// 1, the largest 1) that give the highest recall at 5 % false alarms; among
-// equals the highest AUROC, then the most located hazards with a warning before
+// 1, the largest 1) that give the highest AUROC where false alarms are at most a fifth;
+// among equals the highest AUROC, then the most located hazards with a warning before
 // them, then the first in a fixed order that starts with all weights 1. Safe
 // and unsafe runs must both be there: otherwise the error is [ErrTuning].
 // The result depends on the set of runs, not on their order.
@@ -255,13 +255,13 @@ func weightGrid() [][3]float64 {
 
 // quality is what fusions are compared by, most important first.
 type quality struct {
-	recall float64 // share of unsafe runs above all but 5 % of the safe ones
-	auroc  float64
-	early  float64 // share of located hazards with a warning strictly before, at that threshold
+	partial float64 // AUROC against the fifth of the safe runs that scores highest
+	auroc   float64
+	early   float64 // share of located hazards with a warning strictly before, at 5 % false alarms
 }
 
 func (q quality) better(than quality) bool {
-	return cmp.Or(cmp.Compare(q.recall, than.recall), cmp.Compare(q.auroc, than.auroc), cmp.Compare(q.early, than.early)) > 0
+	return cmp.Or(cmp.Compare(q.partial, than.partial), cmp.Compare(q.auroc, than.auroc), cmp.Compare(q.early, than.early)) > 0
 }
 
 // risksOf returns the risks of the scored runs, those of the safe ones in order.
@@ -292,19 +292,20 @@ func pairsAbove(safe, unsafe []float64) float64 {
 	return n
 }
 
-// assess scores all runs once. The threshold lies just above the safe score
-// that leaves at most 5 % of safe runs above it.
+// assess scores all runs once. What counts most is the part of the ROC curve where a
+// threshold may lie, as a whole: the recall at one level is that of a few runs, and the
+// best of 37 such numbers is the luckiest (docs/explanation/detection.md). The threshold
+// for early warnings lies just above the safe score that leaves at most 5 % of safe runs
+// above it.
+//
+// Source: McClish, Analyzing a portion of the ROC curve (1989).
 func assess(f Fusion, runs []Run) quality {
-	const fpr = 0.05
+	const fpr, part = 0.05, 0.2
 	safe, unsafe := risksOf(f, runs)
 	threshold := NextAbove(safe[len(safe)-1-int(fpr*float64(len(safe)))])
 	var q quality
-	for _, u := range unsafe {
-		if u >= threshold {
-			q.recall++
-		}
-	}
-	q.recall /= float64(len(unsafe))
+	highest := safe[len(safe)-int(math.Ceil(part*float64(len(safe)))):]
+	q.partial = pairsAbove(highest, unsafe) / (float64(len(unsafe)) * float64(len(highest)))
 	q.auroc = pairsAbove(safe, unsafe) / (float64(len(unsafe)) * float64(len(safe)))
 	var located int
 	for _, r := range runs {
