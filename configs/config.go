@@ -115,6 +115,7 @@ type Train struct {
 	AdapterScale    float64 `yaml:"adapter_scale" json:"adapter_scale"` // learning-rate scale of adapters in stage 2
 	Stage1          Stage1  `yaml:"stage1" json:"stage1"`
 	Stage2          Stage2  `yaml:"stage2" json:"stage2"`
+	Trees           Trees   `yaml:"trees" json:"trees"`
 	CheckpointEvery int     `yaml:"checkpoint_every" json:"checkpoint_every"` // steps
 	ValidateEvery   int     `yaml:"validate_every" json:"validate_every"`     // steps
 	Patience        int     `yaml:"patience" json:"patience"`                 // validations without improvement before stage 2 stops; 0 = never
@@ -145,6 +146,19 @@ type Stage2 struct {
 	DropState   float64 `yaml:"drop_state" json:"drop_state"`     // share of the steps that are judged by the call features alone, training only
 	WeightDecay float64 `yaml:"weight_decay" json:"weight_decay"` // decoupled, on the heads
 	Average     float64 `yaml:"average" json:"average"`           // decay of a running average of the weights, which is validated and kept; 0 = none
+}
+
+// Trees configures the boosted trees of the risk heads, which read the call features
+// alone and are grown after stage 2.
+type Trees struct {
+	Count   int     `yaml:"count" json:"count"`       // most trees of a head; how many there are is chosen on validation runs. 0 = none
+	Leaves  int     `yaml:"leaves" json:"leaves"`     // most leaves of a tree
+	Depth   int     `yaml:"depth" json:"depth"`       // most splits between root and leaf
+	MinLeaf int     `yaml:"min_leaf" json:"min_leaf"` // fewest training steps of a leaf
+	Rate    float64 `yaml:"rate" json:"rate"`         // shrinkage
+	L2      float64 `yaml:"l2" json:"l2"`             // penalty on a leaf's value
+	Hazard  float64 `yaml:"hazard" json:"hazard"`     // share of the hazard logit that is the trees'
+	Prefix  float64 `yaml:"prefix" json:"prefix"`     // share of the prefix logit that is the trees'
 }
 
 // Calib configures calibration.

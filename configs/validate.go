@@ -148,6 +148,14 @@ func (v *validator) train(t *Train) {
 	v.float("train.stage2.dropout", t.Stage2.Dropout, 0, maxDrop, inclusive)
 	v.float("train.stage2.drop_state", t.Stage2.DropState, 0, maxDrop, inclusive)
 	v.float("train.stage2.weight_decay", t.Stage2.WeightDecay, 0, 1, inclusive)
+	v.int("train.trees.count", t.Trees.Count, 0, 2000)
+	v.int("train.trees.leaves", t.Trees.Leaves, 2, 256)
+	v.int("train.trees.depth", t.Trees.Depth, 1, 255)
+	v.int("train.trees.min_leaf", t.Trees.MinLeaf, 1, 1_000_000)
+	v.float("train.trees.rate", t.Trees.Rate, 0, 1, aboveLow)
+	v.float("train.trees.l2", t.Trees.L2, 0, 1e6, inclusive)
+	v.float("train.trees.hazard", t.Trees.Hazard, 0, 1, inclusive)
+	v.float("train.trees.prefix", t.Trees.Prefix, 0, 1, inclusive)
 	v.float("train.stage2.average", t.Stage2.Average, 0, 0.99999, inclusive)
 }
 

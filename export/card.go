@@ -23,7 +23,7 @@ func WriteCard(dir string, m artifact.Manifest, report eval.Report) error {
 		p("# DreamGuard model card\n\n")
 		p("A guard for the tool calls of language-model agents, made by `dreamguard run` with configuration `%s`.\n\n", report.Config)
 		p("| | |\n| --- | --- |\n| model digest | `%s` |\n| calibration digest | `%s` |\n| tool version | %s |\n| encoder | %s |\n", report.Model, report.Calibration, m.Tool, m.Encoder)
-		p("| sizes | encoder %d, features %d, adapter %d, hidden %d, latent %d x %d, heads %d and %d |\n| seed | %d |\n", m.Dims.D, m.Dims.F, m.Dims.P, m.Dims.H, m.Dims.G, m.Dims.C, m.Dims.Q, m.Dims.U, m.Seed)
+		p("| sizes | encoder %d, features %d, adapter %d, hidden %d, latent %d x %d, heads %d and %d, %d trees each |\n| seed | %d |\n", m.Dims.D, m.Dims.F, m.Dims.P, m.Dims.H, m.Dims.G, m.Dims.C, m.Dims.Q, m.Dims.U, m.Dims.T, m.Seed)
 		for _, name := range slices.Sorted(maps.Keys(m.Data)) {
 			p("| data: %s | %d trajectories, sha256 `%.16s…` |\n", name, m.Data[name].N, m.Data[name].Digest)
 		}

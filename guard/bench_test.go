@@ -14,7 +14,7 @@ import (
 )
 
 // full has the sizes of the presets.
-var full = artifact.Dims{D: 256, F: features.Count(), P: 256, H: 256, G: 16, C: 16, Q: 128, U: 64}
+var full = artifact.Dims{D: 256, F: features.Count(), P: 256, H: 256, G: 16, C: 16, Q: 128, U: 64, T: 200, N: 29}
 
 // benchmarkRun returns steps with arguments and results of the given lengths.
 func benchmarkRun(n, callBytes, resultBytes int) []step {

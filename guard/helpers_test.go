@@ -15,12 +15,13 @@ import (
 	"github.com/dreamguard/dreamguard/embed/features"
 	"github.com/dreamguard/dreamguard/embed/hash"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/internal/forest"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
 // tiny has a different size for every letter, none of them a multiple of the
 // unrolling of the dot product.
-var tiny = artifact.Dims{D: 21, F: features.Count(), P: 9, H: 13, G: 3, C: 5, Q: 7, U: 5}
+var tiny = artifact.Dims{D: 21, F: features.Count(), P: 9, H: 13, G: 3, C: 5, Q: 7, U: 5, T: 3, N: 9}
 
 // randomTensors returns the exported tensors of a model that is not trained but
 // whose every part matters.
@@ -46,9 +47,28 @@ func randomTensors(d artifact.Dims, seed uint64) []safetensors.Tensor {
 		for i := range data {
 			data[i] = float32(shift + scale*rng.NormFloat64())
 		}
+		if strings.HasSuffix(s.Name, ".trees") {
+			data = randomTrees(d, rng)
+		}
 		list = append(list, safetensors.Tensor{Name: s.Name, Shape: s.Shape, Data: data})
 	}
 	return list
+}
+
+// randomTrees returns trees as balanced as they can be.
+func randomTrees(d artifact.Dims, rng *rand.Rand) []float32 {
+	var list []forest.Tree
+	for range d.T {
+		tree := make(forest.Tree, d.N)
+		for i := range tree {
+			tree[i] = forest.Node{Feature: int32(rng.IntN(d.F)), Threshold: float32(rng.NormFloat64() / 4), Value: float32(rng.NormFloat64() / 4)}
+			if 2*i+2 < d.N {
+				tree[i].Left = int32(2*i + 1)
+			}
+		}
+		list = append(list, tree)
+	}
+	return forest.Pack(list, 1, d.T, d.N)
 }
 
 // testFiles returns a calibrated artifact.

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/internal/forest"
 )
 
 // The forward pass of docs/reference/model.md in float32, one step at a time.
@@ -81,6 +82,7 @@ type head struct {
 	skip    []float32
 	feat    mlp // over f' alone, if featOut is not empty
 	featOut []float32
+	trees   *forest.Forest // over f'
 }
 
 // logit reads the head's input without e', whose share of the first layer,
@@ -102,7 +104,7 @@ func (h *head) logit(q, u, x, f, task []float32) float32 {
 	for i, v := range u {
 		y += h.featOut[i] * v
 	}
-	return y
+	return y + h.trees.Value(f)
 }
 
 type network struct {
@@ -139,6 +141,13 @@ func newNetwork(a *artifact.Artifact) *network {
 		h := head{l1: layer(name + ".l1"), out: lin(name+".out.w", name+".out.b"), skip: vec(name + ".skip.w")}
 		if a.Manifest.Dims.U > 0 {
 			h.feat, h.featOut = layer(name+".feat.l1"), vec(name+".feat.out.w")
+		}
+		h.trees = new(forest.Forest)
+		if d := a.Manifest.Dims; d.T > 0 {
+			var err error
+			if h.trees, err = forest.New(vec(name+".trees"), d.T, d.N, d.F); err != nil {
+				panic(err) // artifact has checked it
+			}
 		}
 		return h
 	}

@@ -147,6 +147,18 @@ func (r *reference) readHeads(next, zh, act, fn, e vec) (haz, pre float64) {
 		if r.d.U > 0 {
 			y += r.mul(name+".feat.out.w", r.mlp(name+".feat.l1", fn))[0]
 		}
+		for t := range r.d.T {
+			tree := r.v(name + ".trees")[4*r.d.N*t : 4*r.d.N*(t+1)]
+			n := 0
+			for tree[4*n+2] != 0 {
+				left := int(tree[4*n+2])
+				if fn[int(tree[4*n])] > tree[4*n+1] {
+					left++
+				}
+				n = left
+			}
+			y += tree[4*n+3]
+		}
 		return y
 	}
 	return head("head.haz"), head("head.pre")

@@ -30,6 +30,8 @@ type split struct {
 	u           []float32 // [U] first layer over f' alone
 	from        int       // column of f'
 	skip        float32   // linear part
+	trees       float32   // what the trees over f' add
+	byTree      []float32 // [F] what each call feature does to that
 	over, alone float32   // what the networks over everything and over f' alone add
 	q, v        []float32 // working memory
 }
@@ -48,7 +50,7 @@ func (p *split) init(n *network, h *head, s *state, task []float32) {
 	p.h, p.task = h, task
 	p.from = d.H + d.Z() + d.P
 	p.state, p.action, p.feat, p.sum = floats(d.Q), floats(d.Q), floats(d.Q), floats(d.Q)
-	p.q, p.u, p.v = floats(d.Q), floats(d.U), floats(d.U)
+	p.q, p.u, p.v, p.byTree = floats(d.Q), floats(d.U), floats(d.U), floats(d.F)
 	h.l1.add(p.state, s.in[:d.H+d.Z()], 0)
 	h.l1.add(p.action, s.action, d.H+d.Z())
 	h.l1.add(p.feat, s.feat, p.from)
@@ -61,12 +63,17 @@ func (p *split) init(n *network, h *head, s *state, task []float32) {
 	for i, f := range s.feat {
 		p.skip += h.skip[i] * f
 	}
+	p.trees = h.trees.Value(s.feat)
+	h.trees.Effects(p.byTree, s.feat)
 	p.over = p.all(p.sum)
 	copy(p.v, p.u)
 	p.alone = p.feats(p.v)
 }
 
-func (p *split) logit() float32 { return p.over + p.skip + p.alone }
+func (p *split) logit() float32 { return p.over + p.rest() }
+
+// rest is what does not depend on the network over everything.
+func (p *split) rest() float32 { return p.skip + p.alone + p.trees }
 
 // all is the network over everything for the first layer's values pre, bias of the
 // last layer included.
@@ -108,7 +115,7 @@ func (p *split) without(j int, f float32) float32 {
 			p.v[i] = x - w[i*stride]*f
 		}
 	}
-	return y + p.skip - p.h.skip[j]*f + p.feats(p.v)
+	return y + p.skip - p.h.skip[j]*f + p.feats(p.v) + p.trees - p.byTree[j]
 }
 
 // gradient writes d logit / d f' with the state held.
@@ -159,8 +166,10 @@ func (o *occluder) feature(j int) Logits {
 	return Logits{sane(o.haz.without(j, f)), sane(o.pre.without(j, f))}
 }
 
-// likely returns the n features whose share is largest to first order in both
-// heads, each divided by its temperature, largest first. more adds to that.
+// likely returns the n features whose share is largest in both heads, each divided
+// by its temperature, largest first: to first order, and what the
+// trees make of it.
+// more adds to that.
 func (o *occluder) likely(n int, hazard, prefix float64, more func(j int) float64) []int {
 	haz, pre := make([]float32, o.n.dims.F), make([]float32, o.n.dims.F)
 	o.haz.gradient(haz)
@@ -168,7 +177,8 @@ func (o *occluder) likely(n int, hazard, prefix float64, more func(j int) float6
 	size, order := make([]float64, len(haz)), make([]int, len(haz))
 	for j := range haz {
 		order[j] = j
-		size[j] = math.Abs(float64(o.s.feat[j])*(float64(haz[j])/hazard+float64(pre[j])/prefix) + more(j))
+		f := float64(o.s.feat[j])
+		size[j] = math.Abs((f*float64(haz[j])+float64(o.haz.byTree[j]))/hazard + (f*float64(pre[j])+float64(o.pre.byTree[j]))/prefix + more(j))
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
 	return order[:min(n, len(order))]
@@ -181,7 +191,7 @@ func (o *occluder) task() Logits {
 		for i, x := range p.sum {
 			p.q[i] = x - p.task[i] + p.h.l1.linear.b[i]
 		}
-		return sane(p.all(p.q) + p.skip + p.alone)
+		return sane(p.all(p.q) + p.rest())
 	}
 	return Logits{without(&o.haz), without(&o.pre)}
 }
@@ -226,7 +236,7 @@ func (o *occluder) heads(x *state, action bool) Logits {
 			}
 		}
 		p.h.l1.add(p.q, x.in[:d.H+d.Z()], 0)
-		return sane(p.all(p.q) + p.skip + p.alone)
+		return sane(p.all(p.q) + p.rest())
 	}
 	return Logits{read(&o.haz), read(&o.pre)}
 }

@@ -47,6 +47,8 @@ func Ablations() []Ablation {
 		{Name: "no-risk-stage", What: "the supervision of the world model by risk: stage 2 trains the heads alone", Settings: []string{"train.world_scale=0", "train.adapter_scale=0"}},
 		{Name: "no-features", What: "the call features", Settings: []string{"train.without=features", "train.stage2.drop_state=0"}},
 		{Name: "no-texts", What: "the embeddings of task, calls and results, and so their prediction", Settings: append([]string{"train.without=texts"}, noPrediction...)},
+		{Name: "no-trees", What: "the boosted trees of the heads", Settings: []string{"train.trees.count=0"}},
+		{Name: "no-networks", What: "the networks of the heads, and so world model and texts: trees over the call features alone", Settings: []string{"train.trees.count=300", "train.trees.hazard=1", "train.trees.prefix=1"}},
 		{Name: "no-recurrence", What: "what the state keeps of the steps before the last, at as many parameters", Settings: []string{"train.without=memory"}, SameSize: true},
 	}
 }

@@ -51,7 +51,7 @@ func (r *Run) Export(ctx context.Context) error {
 		m := w.Model
 		in := export.Input{
 			Weights:    w.Tensors(),
-			Dims:       artifact.Dims{D: w.Dims.D, F: w.Dims.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden},
+			Dims:       artifact.Dims{D: w.Dims.D, F: w.Dims.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden, T: w.Dims.Trees, N: w.Dims.Nodes},
 			UniformMix: m.UniformMix,
 			Latent:     m.Latent,
 			Encoder:    r.identity(),

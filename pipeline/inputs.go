@@ -17,8 +17,8 @@ import (
 const (
 	dataCode      = 6
 	embedCode     = 6
-	trainCode     = 2
-	calibrateCode = 2
+	trainCode     = 3
+	calibrateCode = 3
 	evalCode      = 7
 )
 

@@ -113,7 +113,7 @@ type stageBars struct {
 func (b *stageBars) event(e train.Event) {
 	if e.Stage != b.stage {
 		b.task.Done()
-		name := map[int]string{1: "pretrain", 2: "supervise"}[e.Stage]
+		name := map[int]string{1: "pretrain", 2: "supervise", 3: "trees"}[e.Stage]
 		b.task, b.stage, b.shown = b.report.Start(name, e.Steps), e.Stage, 0
 	}
 	b.task.Add(e.Step - b.shown)

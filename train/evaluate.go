@@ -12,6 +12,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/configs"
 	"github.com/dreamguard/dreamguard/internal/backend"
+	"github.com/dreamguard/dreamguard/internal/forest"
 )
 
 // Logits are the outputs of the two heads for every step of one run.
@@ -33,6 +34,7 @@ type Evaluator struct {
 	scale   []float32
 	weights []*tensors.Tensor
 	exec    *Exec
+	forests [2]*forest.Forest
 	tensors map[string][]float32 // reused
 }
 
@@ -56,7 +58,12 @@ func newEvaluator(be compute.Backend, w *Weights, world bool) (*Evaluator, error
 	if err := w.sizes().check(); err != nil {
 		return nil, err
 	}
-	ev := &Evaluator{world: world, be: be, dims: w.Dims, model: w.Model, params: w.params}
+	nets, forests, err := w.networks()
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	w = nets
+	ev := &Evaluator{world: world, be: be, dims: w.Dims, model: w.Model, params: w.params, forests: forests}
 	if err := ev.setWeights(w); err != nil {
 		return nil, err
 	}
@@ -120,8 +127,10 @@ func (ev *Evaluator) Logits(ctx context.Context, xs []Example) ([]Logits, error)
 		n := max(xs[i].Steps, 0) // each refuses what is below 1
 		out[i] = Logits{Hazard: make([]float32, n), Prefix: make([]float32, n)}
 	}
+	f := make([]float32, ev.dims.F)
 	err := ev.each(ctx, xs, func(run, t, row int, v [][]float32) {
-		out[run].Hazard[t], out[run].Prefix[t] = v[0][row], v[1][row]
+		normalise(f, xs[run].Features[t*len(f):(t+1)*len(f)], ev.mean, ev.scale)
+		out[run].Hazard[t], out[run].Prefix[t] = v[0][row]+ev.forests[0].Value(f), v[1][row]+ev.forests[1].Value(f)
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,10 @@ import (
 type Dims struct {
 	D int `json:"d"` // length of an embedding
 	F int `json:"f"` // number of call features
+
+	// What the heads have of trees, once they are grown: 0 before, and without any.
+	Trees int `json:"trees,omitempty"` // of each head
+	Nodes int `json:"nodes,omitempty"` // of each tree
 }
 
 // Example is one trajectory ready for the model. Slices are row-major, one row

@@ -31,7 +31,7 @@ type Options struct {
 
 // Event is one sign of progress.
 type Event struct {
-	Stage      int // 1 or 2
+	Stage      int // 1 or 2; 3 where trees are grown, a head a step
 	Step       int // steps done in the stage
 	Steps      int // steps of the stage
 	Loss       float64
@@ -70,7 +70,7 @@ func Fit(ctx context.Context, cfg configs.Config, dims Dims, trainSet, validatio
 			return nil, err
 		}
 	}
-	return f.result()
+	return f.result(ctx)
 }
 
 // fitter is a training in progress.
@@ -334,14 +334,18 @@ func averageDecay(final float64, step int) float32 {
 	return float32(min(final, (1+float64(step))/(10+float64(step))))
 }
 
-// result writes the best weights and returns them.
-func (f *fitter) result() (*Result, error) {
+// result grows the trees, writes the best weights with them and returns those.
+func (f *fitter) result(ctx context.Context) (*Result, error) {
 	r := &Result{Weights: f.judged(), Steps: f.state.Done, Early: f.state.Early}
 	if f.state.HasBest {
 		best := f.state.Best
 		r.Weights, r.Best, r.BestAt = f.best, &best, f.state.BestAt
 	} else if len(f.validation) > 0 {
 		f.opts.Log.Warn("no validation score: it takes safe and unsafe runs with a judged step; the last weights are kept")
+	}
+	var err error
+	if r.Weights, err = f.withTrees(ctx, r.Weights); err != nil {
+		return nil, err
 	}
 	if f.opts.Dir == "" {
 		return r, nil

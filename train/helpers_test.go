@@ -17,6 +17,7 @@ func testConfig() configs.Config {
 			Batch: 3, MaxSteps: 4, Buckets: []int{2, 4}, LR: 2e-3, Clip: 10, WorldScale: 0.25, AdapterScale: 0.25,
 			Stage1:          configs.Stage1{Steps: 6, Predict: 1.25, Dynamics: 0.03, Represent: 0.03, FreeBits: 0.2},
 			Stage2:          configs.Stage2{Steps: 8, Horizon: 5, Decay: 2, Hazard: 1, Prefix: 1, WeakHazard: 0.5, PosWeight: 2, Dropout: 0.1, DropState: 0.3, WeightDecay: 0.01, Average: 0.9},
+			Trees:           configs.Trees{Count: 8, Leaves: 4, Depth: 3, MinLeaf: 3, Rate: 0.3, Hazard: 0.7, Prefix: 0.4},
 			CheckpointEvery: 3, ValidateEvery: 4, Patience: 0,
 		},
 	}

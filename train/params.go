@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dreamguard/dreamguard/configs"
+	"github.com/dreamguard/dreamguard/internal/forest"
 )
 
 // Group is a set of tensors that the optimizer treats alike
@@ -32,10 +33,11 @@ type sizes struct {
 	D, F       int // inputs
 	P, H, G, C int // adapter, hidden, factors, classes
 	Q, U       int // head hidden, feature hidden
+	T, N       int // trees of a head, nodes of each
 }
 
 func sizesOf(m configs.Model, d Dims) sizes {
-	return sizes{D: d.D, F: d.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden}
+	return sizes{D: d.D, F: d.F, P: m.Adapter, H: m.Hidden, G: m.Factors, C: m.Classes, Q: m.HeadHidden, U: m.FeatureHidden, T: d.Trees, N: d.Nodes}
 }
 
 // Z is the width of the stochastic state, X that of the recurrent input.
@@ -63,6 +65,9 @@ func (s sizes) check() error {
 	}
 	if s.U < 0 || s.U > maxSize {
 		return fmt.Errorf("train: model.feature_hidden is %d: want 0 to %d", s.U, maxSize)
+	}
+	if s.T < 0 || s.T > forest.MaxTrees || s.N < min(s.T, 1) || s.N > forest.MaxNodes {
+		return fmt.Errorf("train: %d trees of %d nodes: want at most %d of 1 to %d", s.T, s.N, forest.MaxTrees, forest.MaxNodes)
 	}
 	if s.C < 2 {
 		return fmt.Errorf("train: model.classes is %d: a categorical needs at least 2", s.C)
@@ -144,6 +149,9 @@ func paramTable(s sizes) []param {
 		if s.U > 0 {
 			mlp(Head, name+".feat.l1", s.U, s.F)
 			add(Head, zeros, name+".feat.out.w", 1, s.U)
+		}
+		if s.T > 0 {
+			add(Constant, zeros, name+".trees", s.T, s.N, forest.Columns)
 		}
 	}
 	slices.SortFunc(t, func(a, b param) int { return cmp.Compare(a.Name, b.Name) })

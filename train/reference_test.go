@@ -153,6 +153,23 @@ func (r reference) observation(x *Example, t int) []float64 {
 	return r.mlp("adapt.o", wide(x.Results[t*r.s.D:(t+1)*r.s.D]))
 }
 
+// trees reads the tensor as docs/reference/model.md describes it.
+func (r reference) trees(name string, x []float32) (sum float64) {
+	for t := range r.s.T {
+		v := r.v(name)[4*r.s.N*t : 4*r.s.N*(t+1)]
+		n := 0
+		for v[4*n+2] != 0 {
+			left := int(v[4*n+2])
+			if x[int(v[4*n])] > float32(v[4*n+1]) {
+				left++
+			}
+			n = left
+		}
+		sum += v[4*n+3]
+	}
+	return sum
+}
+
 func (r reference) posterior(h, obs []float64) []float64 {
 	return r.linear("post.out", r.mlp("post.l1", join(h, obs)))
 }
@@ -169,6 +186,9 @@ func (r reference) run(x *Example) (steps []refStep) {
 		for i := range feat {
 			feat[i] = min(max((feat[i]-mean[i])/scale[i], -8), 8)
 		}
+		// A threshold may be a value of the data to the last bit.
+		single := make([]float32, f)
+		normalise(single, x.Features[t*f:(t+1)*f], r.w.Value("feat.mean"), r.w.Value("feat.scale"))
 		h = r.gru(h, join(z, call, feat))
 		prior := r.linear("prior.out", r.mlp("prior.l1", h))
 		zh := r.latent(prior)
@@ -177,7 +197,7 @@ func (r reference) run(x *Example) (steps []refStep) {
 			if r.s.U > 0 {
 				y[0] += matvec(r.v(name+".feat.out.w"), r.mlp(name+".feat.l1", feat))[0]
 			}
-			return y[0] + matvec(r.v(name+".skip.w"), feat)[0]
+			return y[0] + matvec(r.v(name+".skip.w"), feat)[0] + r.trees(name+".trees", single)
 		}
 		post := r.posterior(h, r.observation(x, t))
 		s := refStep{haz: logit("head.haz"), pre: logit("head.pre")}
@@ -216,13 +236,20 @@ func TestLogitsAgreeWithReference(t *testing.T) {
 	for _, latent := range []string{"probabilities", "mode"} {
 		cfg, dims := testConfig(), testDims()
 		cfg.Model.Latent = latent
-		w, err := newWeights(cfg.Model, dims, 3)
+		// More runs than one evaluation batch and lengths over several chunks.
+		xs := testExamples(evalBatch+9, dims, nil, 1, 8, 9, 30, 4)
+		f, err := newFitter(cfg, dims, xs, nil, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		randomise(w)
-		// More runs than one evaluation batch and lengths over several chunks.
-		xs := testExamples(evalBatch+9, dims, nil, 1, 8, 9, 30, 4)
+		randomise(f.w)
+		w, err := f.withTrees(t.Context(), f.w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Dims.Trees == 0 {
+			t.Fatal("no trees")
+		}
 		ev, err := NewEvaluator(w)
 		if err != nil {
 			t.Fatal(err)

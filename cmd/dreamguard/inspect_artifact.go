@@ -36,7 +36,7 @@ func (a *app) inspectArtifact(path string, asJSON bool) error {
 	t.row("written by", m.Tool)
 	t.row("encoder", m.Encoder.String())
 	t.row("features", fmt.Sprintf("%d, version %d", d.F, m.Features.Version))
-	t.row("sizes", fmt.Sprintf("adapter %d, hidden %d, z %d x %d, heads %d and %d", d.P, d.H, d.G, d.C, d.Q, d.U))
+	t.row("sizes", fmt.Sprintf("adapter %d, hidden %d, z %d x %d, heads %d and %d, %d trees each", d.P, d.H, d.G, d.C, d.Q, d.U, d.T))
 	t.row("values", fmt.Sprintf("%d in %d tensors", out.Values, len(art.Tensors)))
 	t.row("seed", fmt.Sprint(m.Seed))
 	for _, name := range slices.Sorted(maps.Keys(m.Data)) {

@@ -20,7 +20,7 @@ import (
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
-var tiny = artifact.Dims{D: 4, F: 3, P: 2, H: 3, G: 2, C: 2, Q: 2}
+var tiny = artifact.Dims{D: 4, F: 3, P: 2, H: 3, G: 2, C: 2, Q: 2, T: 2, N: 3}
 
 // tensors returns exported tensors of tiny with small values; feat.scale is positive.
 func tensors() []safetensors.Tensor {
@@ -36,6 +36,9 @@ func tensors() []safetensors.Tensor {
 		data := make([]float32, n)
 		for i := range data {
 			data[i] = float32((i*7+k*3)%11+1) / 16
+		}
+		if strings.HasSuffix(s.Name, ".trees") {
+			clear(data) // leaves of value 0
 		}
 		list = append(list, safetensors.Tensor{Name: s.Name, Shape: s.Shape, Data: data})
 	}
@@ -286,6 +289,10 @@ func TestOpenRefusesTensors(t *testing.T) {
 			d[0] /= d[0]
 			return l
 		}, artifact.ErrTensorValue},
+		{"a tree that goes round", func(l []safetensors.Tensor) []safetensors.Tensor {
+			find(l, "head.haz.trees").Data[4*3+2] = -1
+			return l
+		}, artifact.ErrTensorValue},
 		{"scale 0", func(l []safetensors.Tensor) []safetensors.Tensor { find(l, "feat.scale").Data[1] = 0; return l }, artifact.ErrTensorValue},
 	}
 	for _, tt := range tests {
@@ -394,13 +401,13 @@ func TestOpenRefusesTar(t *testing.T) {
 // The rows of docs/reference/model.md, multiplied out for sizes that tell every
 // letter apart.
 func TestTensors(t *testing.T) {
-	d := artifact.Dims{D: 11, F: 13, P: 5, H: 7, G: 2, C: 3, Q: 17, U: 19}
+	d := artifact.Dims{D: 11, F: 13, P: 5, H: 7, G: 2, C: 3, Q: 17, U: 19, T: 2, N: 3}
 	want := map[string][]int{
 		"feat.mean": {13}, "adapt.o.w": {5, 11}, "adapt.e.ln.g": {5}, "obs.none": {5}, "init.w": {7, 5},
 		"post.l1.w": {7, 12}, "post.out.w": {6, 7}, "gru.ln.b": {24}, "gru.wn": {7, 24}, "gru.ur": {7, 7}, "gru.bm": {7},
 		"prior.l1.w": {7, 7}, "prior.out.b": {6}, "obs.l1.w": {7, 13}, "obs.out.w": {11, 7},
 		"head.haz.l1.w": {17, 36}, "head.pre.out.w": {1, 17}, "head.haz.out.b": {1}, "head.pre.skip.w": {1, 13},
-		"head.haz.feat.l1.w": {19, 13}, "head.pre.feat.out.w": {1, 19},
+		"head.haz.feat.l1.w": {19, 13}, "head.pre.feat.out.w": {1, 19}, "head.pre.trees": {2, 3, 4},
 	}
 	groups := map[artifact.Group]int{}
 	names := []string{}
@@ -423,7 +430,7 @@ func TestTensors(t *testing.T) {
 	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(names) {
 		t.Error("names are not sorted or stand twice")
 	}
-	if diff := cmp.Diff(map[artifact.Group]int{"constant": 2, "adapter": 12, "world": 21, "core": 12, "head": 24}, groups); diff != "" {
+	if diff := cmp.Diff(map[artifact.Group]int{"constant": 4, "adapter": 12, "world": 21, "core": 12, "head": 24}, groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }

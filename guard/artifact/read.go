@@ -8,7 +8,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/dreamguard/dreamguard/internal/forest"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
 
@@ -198,6 +200,11 @@ func CheckTensors(got map[string]safetensors.Tensor, d Dims) error {
 				if x <= 0 {
 					return fmt.Errorf("%w: feat.scale[%d] is %v, want more than 0", ErrTensorValue, i, x)
 				}
+			}
+		}
+		if strings.HasSuffix(spec.Name, ".trees") {
+			if _, err := forest.New(t.Data, d.T, d.N, d.F); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrTensorValue, spec.Name, err)
 			}
 		}
 	}

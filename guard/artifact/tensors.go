@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dreamguard/dreamguard/internal/forest"
 )
 
 // Group is a set of tensors that training treats alike (docs/reference/model.md).
@@ -19,7 +21,7 @@ const (
 )
 
 // Dims are the sizes that determine every tensor's shape. Each is 1 to
-// [MaxDim], but C is 2 or more and U may be 0.
+// [MaxDim], but C is 2 or more, and U and T may be 0.
 type Dims struct {
 	D int `json:"encoder"`     // length of the encoder's vectors
 	F int `json:"features"`    // number of call features
@@ -30,6 +32,9 @@ type Dims struct {
 	Q int `json:"head_hidden"` // width of a risk head's hidden layer
 	// U is the width of a risk head's network over the features alone; 0 = none.
 	U int `json:"feature_hidden,omitempty"`
+	// T and N are the trees of a risk head and the nodes of each; T = 0: none.
+	T int `json:"trees,omitempty"`
+	N int `json:"tree_nodes,omitempty"`
 }
 
 // MaxDim bounds each size, and the product of G and C.
@@ -56,6 +61,9 @@ func (d Dims) Validate() error {
 		if v.n < v.min || v.n > MaxDim {
 			return fmt.Errorf("%w: dims.%s is %d: want %d to %d", ErrManifest, v.name, v.n, v.min, MaxDim)
 		}
+	}
+	if d.T < 0 || d.T > forest.MaxTrees || d.N < min(d.T, 1) || d.N > forest.MaxNodes || d.T == 0 && d.N > 0 {
+		return fmt.Errorf("%w: dims.trees is %d and dims.tree_nodes %d: want at most %d of 1 to %d nodes, or 0 and 0", ErrManifest, d.T, d.N, forest.MaxTrees, forest.MaxNodes)
 	}
 	if d.Z() > MaxDim {
 		return fmt.Errorf("%w: dims.factors x dims.classes is %d: want at most %d", ErrManifest, d.Z(), MaxDim)
@@ -117,6 +125,9 @@ func Tensors(d Dims) []Spec {
 		if d.U > 0 {
 			mlp(Head, name+".feat.l1", d.U, d.F)
 			add(Head, name+".feat.out.w", 1, d.U)
+		}
+		if d.T > 0 {
+			add(Constant, name+".trees", d.T, d.N, forest.Columns)
 		}
 	}
 	slices.SortFunc(specs, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })

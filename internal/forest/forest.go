@@ -3,8 +3,7 @@
 // A forest lies in one tensor [T, N, 4] of float32: tree, node, and of a node the
 // feature that it splits by, the threshold, the index of its left child and its
 // value. The right child follows the left one; children come after their parent; a
-// node whose left child is 0 is a leaf. The value of an inner node is what its leaf
-// would be had it not been split, by which a value is traced back to features.
+// node whose left child is 0 is a leaf. Only the values of leaves count.
 //
 //	f, err := forest.New(tensor, trees, nodes, features)
 //	logit := f.Value(x)
@@ -39,15 +38,11 @@ type Tree []Node
 // Value is the value of the leaf that x falls into. x must have a value for every
 // feature of the tree.
 func (t Tree) Value(x []float32) float32 {
-	n := &t[0]
-	for n.Left != 0 {
-		if x[n.Feature] <= n.Threshold {
-			n = &t[n.Left]
-		} else {
-			n = &t[n.Left+1]
-		}
+	n := int32(0)
+	for t[n].Left != 0 {
+		n = t.next(n, x)
 	}
-	return n.Value
+	return t[n].Value
 }
 
 // Forest is a sum of trees. The zero value has none, and is 0 everywhere.
@@ -119,21 +114,48 @@ func (f *Forest) Value(x []float32) float32 {
 	return sum
 }
 
-// Trace adds to by what every feature moves the value by on x's way down the trees:
-// the difference between a node and the child that x goes to is the split feature's.
-// What is added sums to Value(x) less the values of the roots.
-//
-// Source: Saabas, Interpreting random forests (2014).
-func (f *Forest) Trace(by, x []float32) {
+// Effects adds to by, for every feature, what it does to the value at x: the
+// difference to the value with 0 in its place. x is as it was in the end.
+func (f *Forest) Effects(by, x []float32) {
+	var way [MaxNodes]int32 // nodes from the root to the leaf
 	for _, t := range f.trees {
-		n := &t[0]
-		for n.Left != 0 {
-			next := &t[n.Left]
-			if x[n.Feature] > n.Threshold {
-				next = &t[n.Left+1]
+		n, depth := int32(0), 0
+		for t[n].Left != 0 {
+			way[depth] = n
+			depth++
+			n = t.next(n, x)
+		}
+		value := t[n].Value
+		for i, at := range way[:depth] {
+			j := t[at].Feature
+			if x[j] == 0 || t.splitBy(way[:i], j) {
+				continue
 			}
-			by[n.Feature] += next.Value - n.Value
-			n = next
+			kept := x[j]
+			x[j] = 0
+			for t[at].Left != 0 {
+				at = t.next(at, x)
+			}
+			x[j] = kept
+			by[j] += value - t[at].Value
 		}
 	}
+}
+
+// next is the child of a split that x goes to.
+func (t Tree) next(n int32, x []float32) int32 {
+	if x[t[n].Feature] <= t[n].Threshold {
+		return t[n].Left
+	}
+	return t[n].Left + 1
+}
+
+// splitBy reports whether any of the nodes splits by a feature.
+func (t Tree) splitBy(nodes []int32, feature int32) bool {
+	for _, n := range nodes {
+		if t[n].Feature == feature {
+			return true
+		}
+	}
+	return false
 }

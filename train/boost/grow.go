@@ -209,7 +209,6 @@ func (b *booster) tree(fit Rows, z []float64) forest.Tree {
 		right := &leaf{node: len(nodes) + 1, depth: l.depth + 1, from: middle, to: l.to, sum: l.sum.minus(l.split.left)}
 		n := &nodes[l.node]
 		n.Feature, n.Threshold, n.Left = int32(l.split.feature), b.cut[l.split.feature][l.split.bin], int32(left.node)
-		n.Value = b.value(l)
 		nodes = append(nodes, forest.Node{}, forest.Node{})
 		b.histograms(l, left, right)
 		b.best(left)
