@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/dreamguard/dreamguard/checkpoints/shipped"
 	"github.com/dreamguard/dreamguard/internal/backend"
@@ -11,8 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errBackendMissing is the outcome of asking for one backend that is not there.
-var errBackendMissing = errors.New("not available")
+// What doctor was asked about by name and found missing or broken.
+var (
+	errBackendMissing = errors.New("not available")
+	errEncoderBroken  = errors.New("not usable")
+)
 
 func (a *app) doctorCommand() *cobra.Command {
 	var (
@@ -32,6 +36,9 @@ memory, free disk, the static encoder of this build, and whether the files of
 others are complete.
 
 With --backend it looks at one backend only and exits with 1 if it is missing.
+
+With --encoder it reads the files of an encoder and exits with 1 if one is missing
+or broken. Weights of a transformer are checked as far as their headers.
 
 With --hook it proves that the hook of Claude Code can deny a call here: it runs the
 hook on calls that it makes up, and exits with 1 if one that must be denied is not.`,
@@ -80,8 +87,16 @@ hook on calls that it makes up, and exits with 1 if one that must be denied is n
 		} else {
 			err = r.WriteText(a.stdout)
 		}
-		if err == nil && name != "" && !r.Backends[0].Available {
+		if err != nil {
+			return err
+		}
+		if name != "" && !r.Backends[0].Available {
 			err = fmt.Errorf("backend %s is %w", name, errBackendMissing)
+		}
+		for _, e := range r.Encoders {
+			if slices.Contains(encoders, e.Path) && !e.Usable {
+				err = errors.Join(err, fmt.Errorf("encoder %s is %w: %s", e.Path, errEncoderBroken, e.Reason))
+			}
 		}
 		return err
 	}
