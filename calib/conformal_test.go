@@ -263,6 +263,24 @@ func TestUnionSilent(t *testing.T) {
 	}
 }
 
+// Levels that no safe runs stand behind promise nothing, and do not claim a rate of 0.
+func TestUncalibrated(t *testing.T) {
+	on := calib.Threshold{Value: 0.5}
+	for name, th := range map[string]calib.Thresholds{
+		"set by hand":       {Hold: on, Block: on},
+		"no certificate":    {Hold: on, Block: on, Alpha: 0.05},
+		"misses alone":      {Hold: on, Block: calib.Threshold{Value: calib.Off}, N: 80},
+		"off, no safe runs": {Hold: calib.Threshold{Value: calib.Off}, Block: calib.Threshold{Value: calib.Off}},
+	} {
+		if got := th.Marginal(); got != "No guarantee: the levels were not set on safe runs." {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := th.Confident(0.95); !strings.HasPrefix(got, "No statement") || th.ConfidentBound(0.95) != 1 {
+			t.Errorf("%s: %q, bound %v", name, got, th.ConfidentBound(0.95))
+		}
+	}
+}
+
 func TestUnionPaperClamp(t *testing.T) {
 	s := ramp(10)
 	got, err := calib.Union(s, s, 0.05, 0.01, true)

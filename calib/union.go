@@ -103,6 +103,11 @@ func (t *Thresholds) count(maxHazard, maxRisk []float64) {
 // act: the scores of safe runs reach the top of the scale.
 func (t Thresholds) Silent() bool { return t.Block.IsOff() && t.Hold.IsOff() }
 
+// calibrated reports whether safe runs and a level stand behind the thresholds:
+// levels that were set by hand, or for a bound on misses or holds alone, say
+// nothing of safe runs.
+func (t Thresholds) calibrated() bool { return t.N > 0 && t.Alpha > 0 }
+
 // ConfidentBound returns a bound on the share of safe runs that are held or
 // blocked which holds with the given confidence over the draw of the
 // calibration runs: the sum of the exact Clopper-Pearson bounds of the levels
@@ -111,7 +116,7 @@ func (t Thresholds) Silent() bool { return t.Block.IsOff() && t.Hold.IsOff() }
 // thresholds were chosen on the same runs. Thresholds of [UnionConfident] keep
 // Alpha at their own confidence and below; more than that is not known of them.
 func (t Thresholds) ConfidentBound(confidence float64) float64 {
-	if t.NoGuarantee || t.N == 0 {
+	if t.NoGuarantee || !t.calibrated() {
 		return 1
 	}
 	switch {
@@ -144,6 +149,9 @@ func (t Thresholds) Marginal() string {
 	if t.NoGuarantee {
 		return fmt.Sprintf("No guarantee: %d safe runs are fewer than the %d that alpha %v needs, and the rank was clamped to the largest score.", t.N, Need(t.Alpha), t.Alpha)
 	}
+	if !t.calibrated() {
+		return "No guarantee: the levels were not set on safe runs."
+	}
 	if t.Silent() {
 		return fmt.Sprintf("Both levels are off: among %d safe runs the scores reach the top of the scale, and the guard never acts.", t.N)
 	}
@@ -152,7 +160,7 @@ func (t Thresholds) Marginal() string {
 
 // Confident states the promise with confidence in a sentence, for reports.
 func (t Thresholds) Confident(confidence float64) string {
-	if t.NoGuarantee || t.N == 0 {
+	if t.NoGuarantee || !t.calibrated() {
 		return "No statement with confidence: the thresholds carry no guarantee."
 	}
 	return fmt.Sprintf("With %s confidence at most %s of safe runs are held or blocked (exact Clopper-Pearson, %d runs).", percent(confidence), percent(t.ConfidentBound(confidence)), t.N)
