@@ -168,7 +168,7 @@ func (a *ablater) open() error {
 	case !a.o.Resume:
 		return fmt.Errorf("%s: %w", a.o.Out, ErrAblateThere)
 	}
-	same, err := sameSettings(former.Config, a.report.Config)
+	same, err := sameJSON(former.Config, a.report.Config)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -90,16 +89,6 @@ func newAblateReport(cfg configs.Config, tool string) AblateReport {
 			"difference: mean of the model's figure less the full model's, over pairs of the same seed and set. p: two-sided Wilcoxon signed-rank test over these pairs, not adjusted for the number of models. Sets of one seed share a model, and seeds share real data: pairs are not independent, and p is too small by as much.",
 		},
 	}
-}
-
-// sameSettings compares configurations as ablate.json holds them.
-func sameSettings(a, b configs.Config) (bool, error) {
-	x, err := json.Marshal(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := json.Marshal(b)
-	return bytes.Equal(x, y), err
 }
 
 // ablateFile is the name of the report in its folder, maxAblate its bound in bytes.

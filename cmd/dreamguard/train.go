@@ -43,6 +43,7 @@ how many parameters there are, and the memory that is known before.`,
 		}
 		return a.showPlan(plan)
 	}
+	cmd.AddCommand(a.trainSweepCommand())
 	return cmd
 }
 
