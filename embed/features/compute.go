@@ -15,6 +15,8 @@ import (
 func (t *Tracker) Compute(dst []float32, c verdict.Call) {
 	dst = dst[:count]
 	clear(dst)
+	t.borrow()
+	defer t.giveBack()
 	var f [count]float64
 
 	t.state(&f, c)
@@ -77,18 +79,18 @@ func (t *Tracker) state(f *[count]float64, c verdict.Call) {
 
 // collect gathers the tokens of the tool's name and of the arguments.
 func (t *Tracker) collect(f *[count]float64, tool string) {
-	s := &t.scratch
+	s := t.scratch
 	s.tool.reset()
 	s.args.reset()
 	s.both.reset()
-	t.words(Normalize(tool), func(tk token) {
+	t.scratch.words(Normalize(tool), func(tk token) {
 		w, o := t.vocab.weight(tk), t.originOf(tk)
 		s.tool.add(tk, w, o)
 		s.both.add(tk, w, o)
 	})
 	for _, l := range s.leaves {
 		s.leafSet.reset()
-		t.words(l.text, func(tk token) {
+		t.scratch.words(l.text, func(tk token) {
 			w, o := t.vocab.weight(tk), t.originOf(tk)
 			s.args.add(tk, w, o)
 			s.both.add(tk, w, o)
@@ -421,7 +423,7 @@ func (t *Tracker) placeOfText(text string) int {
 	// Results are not kept as text: a leaf all of whose words came from results
 	// is taken to stand there.
 	words, known := 0, 0
-	t.words(text, func(tk token) {
+	t.scratch.words(text, func(tk token) {
 		words++
 		if o := t.originOf(tk); o == fromResult || o == fromDirective {
 			known++

@@ -281,7 +281,7 @@ func (t *Tracker) directive(ss []sentence, i int, score float64, context bool, f
 		}
 	}
 	d.text = text.String()
-	t.words(raw.String(), func(tk token) {
+	t.scratch.words(raw.String(), func(tk token) {
 		if len(d.tokens) == maxDirTokens || t.scratch.tool.has(tk) && !context {
 			return
 		}

@@ -237,7 +237,7 @@ func (t *Tracker) keepPersonal() {
 		return
 	}
 	for _, l := range t.scratch.leaves {
-		t.valuesOf(l.text, func(kind valueKind, v token) {
+		t.scratch.valuesOf(l.text, func(kind valueKind, v token) {
 			if kind == valuePath && len(t.private) < maxPersonal {
 				t.private[v] = struct{}{}
 			}

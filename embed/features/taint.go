@@ -27,7 +27,7 @@ func (t *Tracker) taintSecrets(raw, lower string) {
 	if at >= len(rest) || !strings.ContainsAny(rest[at:], ":=") {
 		return
 	}
-	t.valuesOf(rest[at:], func(kind valueKind, v token) {
+	t.scratch.valuesOf(rest[at:], func(kind valueKind, v token) {
 		if kind != valueAmount && kind != valueDomain {
 			t.addTaint(v)
 		}

@@ -91,7 +91,7 @@ type Tracker struct {
 	private    map[token]struct{} // paths that personal values were written to
 	counts     counters
 
-	scratch scratch
+	scratch *scratch // nil between calls
 }
 
 // counters is the small fixed part of the state.
@@ -121,21 +121,6 @@ type toolInfo struct {
 	Description []token
 }
 
-// scratch is reused between calls and carries no meaning.
-type scratch struct {
-	tok       tokenizer
-	buf       []byte
-	leaves    []leaf
-	sentences []sentence
-	spans     []bool
-	args      tokenSet
-	tool      tokenSet
-	both      tokenSet
-	leafSet   tokenSet
-	commands  commandReader
-	messages  []message
-}
-
 // NewTracker starts a run. A nil vocabulary weighs all tokens alike.
 func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 	if v == nil {
@@ -151,12 +136,14 @@ func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 		private: map[token]struct{}{},
 		counts:  counters{LastDirective: -1},
 	}
+	t.borrow()
+	defer t.giveBack()
 	for _, d := range task.Tools {
 		if len(t.tools) == maxTools {
 			break
 		}
 		var toks []token
-		t.words(Normalize(clip(d.Description, 600)), func(tk token) {
+		t.scratch.words(Normalize(clip(d.Description, 600)), func(tk token) {
 			if len(toks) < maxToolTokens {
 				toks = append(toks, tk)
 			}
@@ -182,7 +169,7 @@ func (t *Tracker) userTurn(text string, reply bool) {
 		t.counts.TailOverride = true
 		head, tail = text[:ss[cut].start], text[ss[cut].start:]
 	}
-	t.words(head, func(tk token) {
+	t.scratch.words(head, func(tk token) {
 		if reply {
 			if _, agentSaid := t.said[tk]; agentSaid {
 				return // a turn that repeats the agent's words grants nothing
@@ -219,16 +206,18 @@ func (t *Tracker) planted(text string, o origin) {
 	for i := range ss {
 		t.directive(ss, i, max(ss[i].score, directiveFrom), true, source{})
 	}
-	t.words(text, func(tk token) { t.addToken(tk, o) })
-	t.valuesOf(text, func(_ valueKind, v token) { t.addValue(v, inDirective) })
+	t.scratch.words(text, func(tk token) { t.addToken(tk, o) })
+	t.scratch.valuesOf(text, func(_ valueKind, v token) { t.addValue(v, inDirective) })
 }
 
 // Commit records that c was executed and r came back.
 func (t *Tracker) Commit(c verdict.Call, r verdict.Result) {
+	t.borrow()
+	defer t.giveBack()
 	t.counts.Steps++
 	asked := false
 	if c.IsMessage() {
-		t.words(Normalize(clip(c.Text, maxTaskText)), func(tk token) {
+		t.scratch.words(Normalize(clip(c.Text, maxTaskText)), func(tk token) {
 			if len(t.said) < maxSaid {
 				t.said[tk] = struct{}{}
 			}
@@ -249,13 +238,13 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 		info.Used++
 		t.tools[name] = info
 	}
-	t.words(Normalize(c.Tool), func(tk token) { t.addToken(tk, fromAction) })
+	t.scratch.words(Normalize(c.Tool), func(tk token) { t.addToken(tk, fromAction) })
 	args := Normalize(clip(c.Arguments, maxArgs))
 	t.scratch.leaves = leaves(t.scratch.leaves, args, readable)
 	tainted := false
 	var task, total float64
 	for _, l := range t.scratch.leaves {
-		t.words(l.text, func(tk token) {
+		t.scratch.words(l.text, func(tk token) {
 			w := t.vocab.weight(tk)
 			total += w
 			if t.ofTask(tk) {
@@ -263,7 +252,7 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 			}
 			t.addToken(tk, fromAction)
 		})
-		t.valuesOf(l.text, func(kind valueKind, v token) {
+		t.scratch.valuesOf(l.text, func(kind valueKind, v token) {
 			_, bad := t.taint[v]
 			tainted = tainted || bad
 			asked = asked || kind != valueAmount && kind != valueDomain && t.values[v]&inTask != 0
@@ -277,7 +266,7 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 	}
 	// What was written with a tainted value carries it on: a file by its path.
 	for _, l := range t.scratch.leaves {
-		t.valuesOf(l.text, func(kind valueKind, v token) {
+		t.scratch.valuesOf(l.text, func(kind valueKind, v token) {
 			if kind == valuePath {
 				t.addTaint(v)
 			}
@@ -319,7 +308,7 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 	// A tool's own name in its result says nothing about where a later call of
 	// that name comes from.
 	t.scratch.tool.reset()
-	t.words(Normalize(c.Tool), func(tk token) { t.scratch.tool.add(tk, 0, 0) })
+	t.scratch.words(Normalize(c.Tool), func(tk token) { t.scratch.tool.add(tk, 0, 0) })
 	plain := inResult
 	if asked {
 		plain |= inSource
@@ -334,12 +323,12 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 		if t.scratch.spans[i] {
 			o, p = fromDirective, inResult|inDirective
 		}
-		t.words(ss[i].raw, func(tk token) {
+		t.scratch.words(ss[i].raw, func(tk token) {
 			if !t.scratch.tool.has(tk) {
 				t.addToken(tk, o)
 			}
 		})
-		t.valuesOf(ss[i].raw, func(kind valueKind, v token) {
+		t.scratch.valuesOf(ss[i].raw, func(kind valueKind, v token) {
 			t.addValue(v, p)
 			if sensitive && kind != valueDomain {
 				t.addTaint(v)
@@ -429,22 +418,6 @@ func (t *Tracker) addValue(v token, p place) {
 		t.plainVals = append(t.plainVals, v)
 	}
 	t.values[v] = old | p
-}
-
-// words calls emit for each token of text: its words and its exact values.
-func (t *Tracker) words(text string, emit func(token)) {
-	t.scratch.tok.emit = func(tk token, _ []byte) { emit(tk) }
-	t.scratch.tok.words(text)
-	values(text, &t.scratch.buf, func(kind valueKind, v []byte) {
-		if kind != valueURL && kind != valueDomain { // their words are there already
-			emit(valueToken(kind, v))
-		}
-	})
-}
-
-// valuesOf calls emit for each exact value in text.
-func (t *Tracker) valuesOf(text string, emit func(valueKind, token)) {
-	values(text, &t.scratch.buf, func(kind valueKind, v []byte) { emit(kind, valueToken(kind, v)) })
 }
 
 // clip keeps the head (two thirds) and the tail of s, max bytes in all, joined

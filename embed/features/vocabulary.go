@@ -41,7 +41,7 @@ type VocabularyBuilder struct {
 	documents int
 	counts    map[token]int
 	seen      map[token]struct{}
-	tracker   Tracker // for its tokenizer
+	scratch   scratch
 }
 
 // Add counts one document, normally a tool result of a training run.
@@ -54,7 +54,7 @@ func (b *VocabularyBuilder) Add(text string) {
 	}
 	b.documents++
 	clear(b.seen)
-	b.tracker.words(Normalize(unescape(clip(text, maxResult))), func(t token) {
+	b.scratch.words(Normalize(unescape(clip(text, maxResult))), func(t token) {
 		if _, ok := b.seen[t]; !ok {
 			b.seen[t] = struct{}{}
 			b.counts[t]++
