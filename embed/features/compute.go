@@ -84,14 +84,14 @@ func (t *Tracker) collect(f *[count]float64, tool string) {
 	s.args.reset()
 	s.both.reset()
 	t.scratch.words(Normalize(tool), func(tk token) {
-		w, o := t.vocab.weight(tk), t.originOf(tk)
+		w, o := t.vocab.weight(tk), t.seen.origin(tk)
 		s.tool.add(tk, w, o)
 		s.both.add(tk, w, o)
 	})
 	for _, l := range s.leaves {
 		s.leafSet.reset()
 		t.scratch.words(l.text, func(tk token) {
-			w, o := t.vocab.weight(tk), t.originOf(tk)
+			w, o := t.vocab.weight(tk), t.seen.origin(tk)
 			s.args.add(tk, w, o)
 			s.both.add(tk, w, o)
 			s.leafSet.add(tk, w, o)
@@ -103,15 +103,8 @@ func (t *Tracker) collect(f *[count]float64, tool string) {
 	}
 }
 
-func (t *Tracker) originOf(tk token) origin {
-	if o, ok := t.origins[tk]; ok {
-		return o
-	}
-	return fromNowhere
-}
-
 // ofTask reports whether tk is a token of the task.
-func (t *Tracker) ofTask(tk token) bool { return t.originOf(tk) == fromTask }
+func (t *Tracker) ofTask(tk token) bool { return t.seen.origin(tk) == fromTask }
 
 func (t *Tracker) shares(f *[count]float64) {
 	fill := func(at int, s *tokenSet) (by [originCount]float64) {
@@ -182,7 +175,7 @@ func (t *Tracker) tool(f *[count]float64, c verdict.Call) (all verbSet) {
 	for _, tk := range info.Description {
 		w := t.vocab.weight(tk)
 		descriptionTotal += w
-		if o, ok := t.origins[tk]; ok && o == fromTask {
+		if t.ofTask(tk) {
 			inTask += w
 		}
 	}
@@ -332,7 +325,7 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 		values(l.text, &t.scratch.buf, func(kind valueKind, b []byte) {
 			v := valueToken(kind, b)
 			if kind == valueDomain {
-				at := t.values[v]
+				at := t.seen.place(v)
 				domains++
 				domainsTask += bit(at&inTask != 0)
 				domainsSeen += bit(at&inTask != 0 || at&inResult != 0 && at&inDirective == 0)
@@ -352,7 +345,7 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 				namesSender += bit(sent)
 				namesTask += bit(t.anyWord(name, t.ofTask))
 			}
-			place(receiver, p, kind == valueEmail, t.values[v]&inSource != 0, sent)
+			place(receiver, p, kind == valueEmail, t.seen.place(v)&inSource != 0, sent)
 			if _, ok := t.taint[v]; ok && p != 0 {
 				tainted++
 			}
@@ -398,7 +391,7 @@ func (t *Tracker) exact(f *[count]float64, verbs verbSet) (stranger bool) {
 // placeOf returns 0 if v stands in the task, 1 in plain results only, 2 in a
 // directive, 3 nowhere.
 func (t *Tracker) placeOf(v token) int {
-	switch p := t.values[v]; {
+	switch p := t.seen.place(v); {
 	case p&inTask != 0:
 		return 0
 	case p&inDirective != 0:
@@ -425,7 +418,7 @@ func (t *Tracker) placeOfText(text string) int {
 	words, known := 0, 0
 	t.scratch.words(text, func(tk token) {
 		words++
-		if o := t.originOf(tk); o == fromResult || o == fromDirective {
+		if o := t.seen.origin(tk); o == fromResult || o == fromDirective {
 			known++
 		}
 	})

@@ -294,7 +294,7 @@ func (t *Tracker) directive(ss []sentence, i int, score float64, context bool, f
 		d.verbs.add(verbOf[tk])
 		w := t.vocab.weight(tk)
 		d.weight += w
-		if t.origins[tk] != fromTask || !t.known(tk) {
+		if !t.ofTask(tk) {
 			off += w
 		}
 	})

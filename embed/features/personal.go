@@ -36,7 +36,7 @@ func (t *Tracker) personalIn(l leaf, path func(name []byte, v token)) (labels, s
 		}
 	}
 	unknown := func(v token) int {
-		if t.values[v]&inTask != 0 {
+		if t.seen.place(v)&inTask != 0 {
 			return 0
 		}
 		return 1
@@ -67,7 +67,7 @@ func (t *Tracker) personalLabel(line string) bool {
 		return false
 	}
 	found := false
-	t.scratch.tok.emit = func(tk token, _ []byte) { found = found || personalWords[tk] && t.originOf(tk) != fromTask }
+	t.scratch.tok.emit = func(tk token, _ []byte) { found = found || personalWords[tk] && !t.ofTask(tk) }
 	t.scratch.tok.words(line[:at])
 	return found
 }
@@ -215,12 +215,12 @@ func isFile(name []byte) bool {
 func (t *Tracker) inTaskScope(path []byte) bool {
 	h := uint64(fnvOffset)
 	for i, c := range path {
-		if c == '/' && i > 0 && t.values[token(h)&^numericBit]&inScope != 0 {
+		if c == '/' && i > 0 && t.seen.place(token(h)&^numericBit)&inScope != 0 {
 			return true
 		}
 		h = (h ^ uint64(c)) * fnvPrime
 	}
-	return t.values[token(h)&^numericBit]&inScope != 0
+	return t.seen.place(token(h)&^numericBit)&inScope != 0
 }
 
 // keepPersonal remembers the paths of a call that carries personal values.

@@ -48,16 +48,21 @@ func (t *Tracker) MarshalBinary() ([]byte, error) {
 		w.int(t.tools[tk].Used)
 		w.tokens(t.tools[tk].Description)
 	}
-	w.int(len(t.origins))
-	for _, tk := range sorted(t.origins) {
-		w.uint64(uint64(tk))
-		w.byte(byte(t.origins[tk]))
+	seen := sorted(t.seen.at)
+	w.int(t.seen.tokens)
+	for _, tk := range seen {
+		if o := t.seen.origin(tk); o != fromNowhere {
+			w.uint64(uint64(tk))
+			w.byte(byte(o))
+		}
 	}
 	w.tokens(t.plain)
-	w.int(len(t.values))
-	for _, tk := range sorted(t.values) {
-		w.uint64(uint64(tk))
-		w.byte(byte(t.values[tk]))
+	w.int(t.seen.values)
+	for _, v := range seen {
+		if p := t.seen.place(v); p != 0 {
+			w.uint64(uint64(v))
+			w.byte(byte(p))
+		}
 	}
 	w.tokens(t.plainVals)
 	w.tokens(sorted(t.said))
@@ -123,21 +128,24 @@ func UnmarshalTracker(v *Vocabulary, b []byte) (*Tracker, error) {
 		}
 	}
 	n = r.count(maxTokens)
-	t.origins = make(map[token]origin, n)
+	t.seen.at = make(map[token]sighting, n)
 	for range n {
 		tk, o := token(r.uint64()), origin(r.byte())
 		if o >= originCount-1 {
 			r.fail("origin %d", o)
 			break
 		}
-		t.setOrigin(tk, o)
+		t.seen.setOrigin(tk, o)
 	}
 	t.plain = r.tokens(maxPlain)
 	n = r.count(maxValues)
-	t.values = make(map[token]place, n)
 	for range n {
-		tk := token(r.uint64())
-		t.values[tk] = place(r.byte())
+		v, p := token(r.uint64()), place(r.byte())
+		if p == 0 || p > allPlaces {
+			r.fail("place %d", p)
+			break
+		}
+		t.seen.addPlace(v, p)
 	}
 	t.plainVals = r.tokens(maxValues)
 	t.said, t.taint, t.private = set(r.tokens(maxSaid)), set(r.tokens(maxTaint)), set(r.tokens(maxPersonal))

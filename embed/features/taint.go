@@ -7,7 +7,7 @@ import (
 )
 
 func (t *Tracker) addTaint(v token) {
-	if len(t.taint) < maxTaint && t.values[v]&inTask == 0 {
+	if len(t.taint) < maxTaint && t.seen.place(v)&inTask == 0 {
 		t.taint[v] = struct{}{}
 	}
 }

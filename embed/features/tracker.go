@@ -50,6 +50,8 @@ const (
 	inAction
 	inScope  // a folder that the task names, or names a file of
 	inSource // plain text that the task asked for
+
+	allPlaces = 1<<iota - 1
 )
 
 // directive is a request found in text that has no authority.
@@ -80,11 +82,9 @@ type Tracker struct {
 	taskText   string
 	taskVerbs  verbSet            // classes of the verbs in the task and in user turns
 	tools      map[token]toolInfo // catalogue and tools used
-	origins    map[token]origin
+	seen       sightings
 	plain      []token // tokens of plain results in order of appearance
-	values     map[token]place
-	plainVals  []token
-	held       [originCount]int // tokens in origins by class; follows from origins
+	plainVals  []token // the same of values
 	directives []directive
 	said       map[token]struct{}
 	taint      map[token]struct{}
@@ -129,8 +129,7 @@ func NewTracker(v *Vocabulary, task verdict.Task) *Tracker {
 	t := &Tracker{
 		vocab:   v,
 		tools:   map[token]toolInfo{},
-		origins: map[token]origin{},
-		values:  map[token]place{},
+		seen:    sightings{at: map[token]sighting{}},
 		said:    map[token]struct{}{},
 		taint:   map[token]struct{}{},
 		private: map[token]struct{}{},
@@ -176,9 +175,8 @@ func (t *Tracker) userTurn(text string, reply bool) {
 			}
 		}
 		t.taskVerbs.add(verbOf[tk])
-		o, seen := t.origins[tk]
-		if !seen && len(t.origins) < maxTokens || seen && o == fromResult {
-			t.setOrigin(tk, fromTask)
+		if o := t.seen.origin(tk); o == fromNowhere && t.seen.tokens < maxTokens || o == fromResult {
+			t.seen.setOrigin(tk, fromTask)
 		}
 	})
 	values(head, &t.scratch.buf, func(kind valueKind, v []byte) {
@@ -255,7 +253,7 @@ func (t *Tracker) commitCall(c verdict.Call) (asked bool) {
 		t.scratch.valuesOf(l.text, func(kind valueKind, v token) {
 			_, bad := t.taint[v]
 			tainted = tainted || bad
-			asked = asked || kind != valueAmount && kind != valueDomain && t.values[v]&inTask != 0
+			asked = asked || kind != valueAmount && kind != valueDomain && t.seen.place(v)&inTask != 0
 			t.addValue(v, inAction)
 		})
 	}
@@ -351,21 +349,16 @@ func (t *Tracker) commitResult(c verdict.Call, r verdict.Result, asked bool) {
 	k.AnyOverride = k.AnyOverride || k.LastOverride
 }
 
-func (t *Tracker) known(tk token) bool {
-	_, ok := t.origins[tk]
-	return ok
-}
-
 // addToken registers the first appearance of tk.
 func (t *Tracker) addToken(tk token, o origin) {
-	if t.known(tk) {
+	if t.seen.origin(tk) != fromNowhere {
 		return
 	}
 	switch {
-	case (o == fromDirective || o == fromContext) && t.held[o] >= maxPlanted:
+	case (o == fromDirective || o == fromContext) && t.seen.held[o] >= maxPlanted:
 		// A flood of orders must not crowd out everything else.
 		o = fromResult
-	case o == fromAction && t.held[o] >= maxActed:
+	case o == fromAction && t.seen.held[o] >= maxActed:
 		return
 	}
 	if o == fromResult {
@@ -374,17 +367,9 @@ func (t *Tracker) addToken(tk token, o origin) {
 		}
 		t.plain = append(t.plain, tk)
 	}
-	if len(t.origins) < maxTokens {
-		t.setOrigin(tk, o)
+	if t.seen.tokens < maxTokens {
+		t.seen.setOrigin(tk, o)
 	}
-}
-
-func (t *Tracker) setOrigin(tk token, o origin) {
-	if old, ok := t.origins[tk]; ok {
-		t.held[old]--
-	}
-	t.origins[tk] = o
-	t.held[o]++
 }
 
 // forgetPlain drops the oldest eighth of the plain-result tokens: in blocks, so
@@ -392,32 +377,31 @@ func (t *Tracker) setOrigin(tk token, o origin) {
 func (t *Tracker) forgetPlain() {
 	n := min(len(t.plain), maxPlain/8)
 	for _, tk := range t.plain[:n] {
-		if o, ok := t.origins[tk]; ok && o == fromResult {
-			delete(t.origins, tk)
-			t.held[o]--
+		if t.seen.origin(tk) == fromResult {
+			t.seen.forgetOrigin(tk)
 		}
 	}
 	t.plain = t.plain[:copy(t.plain, t.plain[n:])]
 }
 
 func (t *Tracker) addValue(v token, p place) {
-	old, ok := t.values[v]
-	if !ok && len(t.values) >= maxValues {
+	fresh := t.seen.place(v) == 0
+	if fresh && t.seen.values >= maxValues {
 		n := min(len(t.plainVals), maxValues/8)
 		for _, x := range t.plainVals[:n] {
-			if t.values[x]&^inSource == inResult {
-				delete(t.values, x)
+			if t.seen.place(x)&^inSource == inResult {
+				t.seen.forgetPlace(x)
 			}
 		}
 		t.plainVals = t.plainVals[:copy(t.plainVals, t.plainVals[n:])]
-		if len(t.values) >= maxValues {
+		if t.seen.values >= maxValues {
 			return
 		}
 	}
-	if !ok && p&^inSource == inResult && len(t.plainVals) < maxValues {
+	if fresh && p&^inSource == inResult && len(t.plainVals) < maxValues {
 		t.plainVals = append(t.plainVals, v)
 	}
-	t.values[v] = old | p
+	t.seen.addPlace(v, p)
 }
 
 // clip keeps the head (two thirds) and the tail of s, max bytes in all, joined
