@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dreamguard/dreamguard/calib"
@@ -48,7 +49,6 @@ type Session struct {
 	after    calib.Memory
 
 	one [1]string // argument of Encode
-	buf []byte    // for identities
 }
 
 // Start begins a run. Nothing is encoded yet: the first Judge does that, within
@@ -102,7 +102,7 @@ func (s *Session) judge(ctx context.Context, c Call, explain bool) Verdict {
 		return v
 	}
 	s.judged, s.proposed = true, false
-	s.identity, s.message = s.identify(c), c.IsMessage()
+	s.identity, s.message = identify(c), c.IsMessage()
 	m.net.borrow(s.net)
 	defer m.net.giveBack(s.net)
 	var raw []float32 // call features before they are normalised
@@ -213,26 +213,32 @@ func (s *Session) check(c Call) error {
 	if !s.judged {
 		return fmt.Errorf("%w: judge the call first", ErrNotJudged)
 	}
-	if s.identify(c) != s.identity {
+	if identify(c) != s.identity {
 		return fmt.Errorf("%w: %.60q differs from it in tool, arguments or text", ErrNotJudged, c.Tool)
 	}
 	return nil
 }
 
+// calls are buffers in which calls are put together to be hashed: a session that
+// waits for a tool must not keep the call's text.
+var calls = sync.Pool{New: func() any { return new([]byte) }}
+
 // identify hashes a call; the lengths keep its parts apart.
-func (s *Session) identify(c Call) [sha256.Size]byte {
-	b := s.buf[:0]
+func identify(c Call) [sha256.Size]byte {
+	buf := calls.Get().(*[]byte)
+	defer calls.Put(buf)
+	b := (*buf)[:0]
 	for _, part := range [...]string{c.Tool, c.Arguments, c.Text} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
 		b = append(b, part...)
 	}
 	if len(b) <= maxBuffer {
-		s.buf = b
+		*buf = b
 	}
 	return sha256.Sum256(b)
 }
 
-const maxBuffer = 64 << 10
+const maxBuffer = 64 << 10 // bytes of a buffer that is used again
 
 // propose runs the model on a call. On success net.next holds h_{t+1}, and raw, if
 // there is one, the call features as they are.
