@@ -4,7 +4,7 @@
 //
 // A [Model] is shared; every agent run has a [Session]:
 //
-//	m, err := guard.Open("artifact")
+//	m, err := guard.Open("artifact") // or guard.OpenFS(shipped.FS), of checkpoints/shipped
 //	s := m.Start(guard.Task{Instruction: "pay the rent to the landlord"})
 //	for {
 //		call := agent.Propose()

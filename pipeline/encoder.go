@@ -164,7 +164,7 @@ func (r *Run) openModel(ctx context.Context, opts ...guard.Option) (m *guard.Mod
 func openCached(artifactDir string, folder func() (string, error), enc embed.Encoder, report *progress.Reporter, opts ...guard.Option) (*guard.Model, *ahead, func(), error) {
 	nothing := func() {}
 	late := &lateEncoder{enc}
-	m, err := guard.Open(artifactDir, append(opts, guard.WithEncoder(late))...)
+	m, err := OpenGuard(artifactDir, append(opts, guard.WithEncoder(late))...)
 	if err != nil {
 		return nil, nil, nothing, err
 	}
@@ -235,7 +235,7 @@ var ErrEncoderSource = errors.New("the artifact's encoder")
 
 // artifactEncoder opens the encoder that an artifact needs, nil if it needs none.
 func artifactEncoder(ctx context.Context, path string, src EncoderSource) (embed.Encoder, error) {
-	m, _, err := artifact.OpenManifest(path)
+	m, err := openManifest(path)
 	if err != nil {
 		return nil, err
 	}

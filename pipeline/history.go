@@ -33,6 +33,9 @@ type HistoryEntry struct {
 // CalibrationLog lists the calibrations of the artifact in the folder dir, oldest
 // first. A file that does not load is listed with its problem.
 func CalibrationLog(dir string) ([]HistoryEntry, error) {
+	if dir == BuiltIn {
+		return nil, fmt.Errorf("no log: %w", ErrBuiltIn)
+	}
 	model, err := modelDigest(dir)
 	if err != nil {
 		return nil, err
@@ -83,6 +86,9 @@ func CalibrationLog(dir string) ([]HistoryEntry, error) {
 // replaces. number is that of [CalibrationLog]; 0 is the last one before the
 // current.
 func RevertCalibration(dir string, number int) (HistoryEntry, error) {
+	if dir == BuiltIn {
+		return HistoryEntry{}, ErrBuiltIn
+	}
 	unlock, err := lockHistory(dir)
 	if err != nil {
 		return HistoryEntry{}, err

@@ -166,7 +166,7 @@ type liveRun struct {
 }
 
 func newLive(o *MonitorOptions) (*live, error) {
-	a, err := artifact.Open(o.Artifact)
+	a, err := OpenArtifact(o.Artifact)
 	if err != nil {
 		return nil, err
 	}

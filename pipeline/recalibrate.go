@@ -117,7 +117,7 @@ func Recalibrate(ctx context.Context, o RecalibrateOptions) (*Recalibration, err
 	if o.Refit != RefitNone && o.Refit != RefitWeights && o.Refit != RefitLayer {
 		return nil, fmt.Errorf("%w: refit is %.20q: want %s or %s", ErrRecalibrate, o.Refit, RefitWeights, RefitLayer)
 	}
-	a, err := artifact.Open(o.Artifact)
+	a, err := OpenArtifact(o.Artifact)
 	if err != nil {
 		return nil, err
 	}
@@ -447,7 +447,12 @@ func stoppedRisk(s *calib.Scored, block float64) float64 {
 
 // Apply puts the calibration in force, and keeps the one it replaces. The
 // artifact must be a folder.
-func (rec *Recalibration) Apply() error { return installCalibration(rec.Artifact, rec.Calibration) }
+func (rec *Recalibration) Apply() error {
+	if rec.Artifact == BuiltIn {
+		return ErrBuiltIn
+	}
+	return installCalibration(rec.Artifact, rec.Calibration)
+}
 
 // WriteFile writes the calibration to a file of its own, for guard.WithCalibration.
 func (rec *Recalibration) WriteFile(path string) error {

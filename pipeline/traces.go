@@ -113,7 +113,7 @@ func openArtifact(ctx context.Context, path, calibration string, src EncoderSour
 		if enc != nil {
 			opts = append(opts, guard.WithEncoder(enc))
 		}
-		m, err = guard.Open(path, opts...)
+		m, err = OpenGuard(path, opts...)
 	} else {
 		m, ahead, done, err = openCached(path, folder.make, enc, report, opts...)
 	}

@@ -86,7 +86,7 @@ a file that is kept under version control.`,
 	runFlag(cmd, &dir)
 	f.BoolVar(&final, "final", false, "also measure the locked test sets, and record the look")
 	f.StringVar(&looks, "looks", filepath.Join("docs", "looks.jsonl"), "file that records looks at the locked sets")
-	f.StringVar(&traces.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&traces.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&traces.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringArrayVar(&traces.Files, "traces", nil, "labelled trajectories in any import `FILE` format; once for each file")
 	checkFormat = formatFlag(cmd, &traces.Format, "import format of the traces; detected if left out")

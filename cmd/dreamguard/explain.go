@@ -59,7 +59,7 @@ The exit code is 0 whatever the verdict; dreamguard judge tells it by its exit c
 	}
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
-	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringVar(&o.File, "trace", "", "file that holds the run")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the file; detected if left out")

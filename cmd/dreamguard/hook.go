@@ -15,6 +15,7 @@ import (
 	"github.com/dreamguard/dreamguard/guard/artifact"
 	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/internal/boundedfile"
+	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/dreamguard/dreamguard/serve"
 	"github.com/dreamguard/dreamguard/verdict"
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ type guardFlags struct {
 
 func (g *guardFlags) register(cmd *cobra.Command, onHold string) {
 	f := cmd.Flags()
-	f.StringVar(&g.artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&g.artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&g.calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringVar(&g.mode, "mode", "enforce", "enforce; or audit: all is computed and logged, and nothing is stopped")
 	f.StringVar(&g.onError, "on-error", "deny", "what becomes of a call when the guard fails: deny (fail closed) or allow (fail open)")
@@ -62,7 +63,9 @@ func (g *guardFlags) settings(name string) (serve.Settings, error) {
 func (g *guardFlags) open(dir string, digests serve.Digests) (*guard.Model, error) {
 	c := g.contained
 	c.Dir = dir
-	c.SealArtifact(g.artifact)
+	if g.artifact != pipeline.BuiltIn { // the program itself is out of the agent's reach, or nothing is
+		c.SealArtifact(g.artifact)
+	}
 	if g.log != "" {
 		c.Sealed = append(c.Sealed, g.log, g.log+".key")
 	}
@@ -77,6 +80,9 @@ func (g *guardFlags) open(dir string, digests serve.Digests) (*guard.Model, erro
 			return nil, err
 		}
 		opts = append(opts, guard.WithCalibration(b))
+	}
+	if g.artifact == pipeline.BuiltIn {
+		return pipeline.OpenGuard(g.artifact, opts...)
 	}
 	return digests.Open(g.artifact, opts...)
 }

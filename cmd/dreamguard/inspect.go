@@ -11,6 +11,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/pipeline"
 	"github.com/spf13/cobra"
 )
 
@@ -57,7 +58,8 @@ What is damaged is shown as far as it can be, and the exit code is then 1.`,
 		Example: `  dreamguard inspect runs/demo/data/train.jsonl.gz
   dreamguard inspect runs/demo/data/train.jsonl.gz --show 3
   dreamguard inspect runs/demo/data/*.jsonl.gz
-  dreamguard inspect runs/demo/artifact --json`,
+  dreamguard inspect runs/demo/artifact --json
+  dreamguard inspect default                        # the artifact in the program`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			paths, err := expand(paths)
@@ -115,7 +117,7 @@ func expand(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
 		files := []string{path}
-		if info, err := os.Stat(path); err == nil && info.IsDir() && folderKind(path) == "" {
+		if info, err := os.Stat(path); err == nil && info.IsDir() && path != pipeline.BuiltIn && folderKind(path) == "" {
 			entries, err := os.ReadDir(path)
 			if err != nil {
 				return nil, err
@@ -163,6 +165,9 @@ func commonKind(paths []string) (kind, error) {
 
 // kindOf tells by the names inside a folder, and by the name of a file.
 func kindOf(path string) (kind, error) {
+	if path == pipeline.BuiltIn {
+		return kindArtifact, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err

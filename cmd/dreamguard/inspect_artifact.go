@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dreamguard/dreamguard/guard/artifact"
+	"github.com/dreamguard/dreamguard/pipeline"
 )
 
 // artifactInfo is what inspect --json prints of an artifact.
@@ -18,7 +19,7 @@ type artifactInfo struct {
 }
 
 func (a *app) inspectArtifact(path string, asJSON bool) error {
-	art, err := artifact.Open(path)
+	art, err := pipeline.OpenArtifact(path)
 	if err != nil {
 		return err
 	}

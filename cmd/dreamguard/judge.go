@@ -95,7 +95,7 @@ strictest verdict on any action up to it. --json prints one object per verdict, 
 	}
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
-	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the file; detected if left out")
 	f.StringVar(&o.ID, "id", "", "which run, where the file holds several")

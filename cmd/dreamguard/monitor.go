@@ -63,7 +63,7 @@ code is then 3, and stays 3 for a monitor that goes on from the same --state.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.Var(&delta, "delta", "chance that a certificate which holds is ever withdrawn, for each of the two tests")
 	f.Uint64Var(&o.Seed, "seed", 20260701, "of the numbers that break ties between scores")

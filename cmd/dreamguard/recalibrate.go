@@ -53,6 +53,8 @@ A share is written 5%, 0.05 or 5/100.`,
 				return usagef("recalibrate: name the recorded runs with --traces FILE...")
 			case write && (dry || out != "") || dry && out != "":
 				return usagef("recalibrate: --write, --dry-run and --out FILE exclude each other")
+			case o.Artifact == pipeline.BuiltIn && !dry && out == "":
+				return usagef("recalibrate: %v; or look first with --dry-run", pipeline.ErrBuiltIn)
 			case unit != "run" && unit != "group":
 				return usagef("recalibrate: --unit is %q: want run or group", unit)
 			case per != "run" && per != "call":
@@ -131,7 +133,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	}
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
-	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
 	f.StringVar(&o.Labels, "labels", "", "labels by run id, JSON lines or CSV, instead of those in the traces")

@@ -58,7 +58,7 @@ worth reading. Files are streamed.`,
 	}
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
-	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it")
+	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
 	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
