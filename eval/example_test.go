@@ -34,6 +34,9 @@ func ExampleMeasure() {
 		fmt.Println(err)
 	}
 	// Output:
-	// set       runs  unsafe  AUROC  95 % interval  rec@5%     SR    FPR     F1   PHIR  PHIR-at  PHIR@10%  MAS
-	// two runs     2       1  1.000              -   1.000  1.000  0.000  1.000  0.000    1.000     0.000    -
+	// set       runs  unsafe  AUROC  95 % interval  rec@5%     SR    FPR     F1
+	// two runs     2       1  1.000              -   1.000  1.000  0.000  1.000
+	//
+	// set        PHIR  PHIR-at  PHIR@10%  MAS
+	// two runs  0.000    1.000     0.000    -
 }

@@ -239,6 +239,45 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableFits holds the tables of every set and baseline of protocol P1 to the width
+// of a terminal.
+func TestTableFits(t *testing.T) {
+	r := sampleReport(t)
+	set, base := r.Sets[0], r.Baselines[0].Sets[0]
+	r.Sets, r.Baselines = nil, nil
+	names := []string{"agentdyn", "agentdojo", "agentdojo+recalibrated", "asb", "asb+recalibrated", "asse-security", "asse-security+recalibrated", "simulator", "asb-dev"}
+	for _, name := range names {
+		set.Name = name
+		r.Sets = append(r.Sets, set)
+	}
+	for _, name := range []string{"keyword list", "features + logistic regression on agentdyn", "absorbing Markov chain per domain"} {
+		m := eval.BaselineResult{Name: name}
+		for _, s := range names {
+			base.Name = s
+			m.Sets = append(m.Sets, base)
+		}
+		r.Baselines = append(r.Baselines, m)
+	}
+	r.Guarantee, r.Notes = nil, nil
+	var b bytes.Buffer
+	if err := eval.Table(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 101 { // with its line break
+			t.Errorf("%d characters: %s", len(line)-1, line)
+		}
+	}
+	for _, name := range names {
+		if !strings.Contains(b.String(), name) {
+			t.Errorf("no figures of %s:\n%s", name, b.String())
+		}
+	}
+	if n := strings.Count(b.String(), "\nfeatures + logistic regression on agentdyn "); n != 2 {
+		t.Errorf("the baselines of 6 sets stand in %d blocks, want 2:\n%s", n, b.String())
+	}
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }

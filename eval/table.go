@@ -8,42 +8,38 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes the results as plain text: one line per set, then the baselines,
-// then what the thresholds promise.
+// tableWidth is how many characters a line of a table has at most, if one column
+// fits beside the names.
+const tableWidth = 100
+
+// Table writes the results as plain text: one line per set, figures of runs first and
+// then those of steps; the baselines, one line per model; what the thresholds promise.
 func Table(w io.Writer, r Report) error {
-	head := []string{"set", "runs", "unsafe", "AUROC", "95 % interval", "rec@5%", "SR", "FPR", "F1", "PHIR", "PHIR-at", "PHIR@10%", "MAS"}
-	rows := [][]string{head}
+	runs := [][]string{{"set", "runs", "unsafe", "AUROC", "95 % interval", "rec@5%", "SR", "FPR", "F1"}}
+	steps := [][]string{{"set", "PHIR", "PHIR-at", "PHIR@10%", "MAS"}} // of the first intervention
 	var notRun []string
 	for _, s := range r.Sets {
 		if s.NotRun != "" {
-			rows = append(rows, []string{s.Name, "not run"})
+			runs = append(runs, []string{s.Name, "not run"})
 			notRun = append(notRun, s.Name+": "+s.NotRun)
 			continue
 		}
-		rows = append(rows, []string{
+		runs = append(runs, []string{
 			s.Name, fmt.Sprint(s.N), fmt.Sprint(s.Unsafe), figure(s.AUROC), span(s.CI.AUROC), figure(s.RecallAtFPR.At05),
-			figure(s.SR), figure(s.FPR), figure(s.F1), figure(s.PHIR), figure(s.PHIROrAt), figure(s.PHIRAtFPR.At10), count(s.MAS),
+			figure(s.SR), figure(s.FPR), figure(s.F1),
 		})
+		if s.Unsafe > 0 {
+			steps = append(steps, []string{s.Name, figure(s.PHIR), figure(s.PHIROrAt), figure(s.PHIRAtFPR.At10), count(s.MAS)})
+		}
 	}
 	var b strings.Builder
-	align(&b, rows)
-	if len(r.Baselines) > 0 {
+	align(&b, runs)
+	if len(steps) > 1 {
+		b.WriteByte('\n')
+		align(&b, steps)
+	}
+	if rows := baselines(r); len(rows) > 2 {
 		b.WriteString("\nbaselines: AUROC and recall at 5 % false positives\n")
-		head := []string{"set", "guard"}
-		for _, m := range r.Baselines {
-			head = append(head, m.Name)
-		}
-		rows := [][]string{head}
-		for _, s := range r.Sets {
-			if strings.HasSuffix(s.Name, RecalibratedSuffix) || s.NotRun != "" {
-				continue
-			}
-			line := []string{s.Name, pair(&s)}
-			for _, m := range r.Baselines {
-				line = append(line, pair(find(m.Sets, s.Name)))
-			}
-			rows = append(rows, line)
-		}
 		align(&b, rows)
 	}
 	for _, list := range [][]string{notRun, r.Guarantee, r.Notes} {
@@ -56,6 +52,24 @@ func Table(w io.Writer, r Report) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// baselines are a head, the guard and the baselines on the sets where runs can be ranked.
+func baselines(r Report) [][]string {
+	rows := [][]string{{"model"}, {"guard"}}
+	for _, m := range r.Baselines {
+		rows = append(rows, []string{m.Name})
+	}
+	for _, s := range r.Sets {
+		if strings.HasSuffix(s.Name, RecalibratedSuffix) || !s.AUROC.OK() {
+			continue
+		}
+		rows[0], rows[1] = append(rows[0], s.Name), append(rows[1], pair(&s))
+		for i, m := range r.Baselines {
+			rows[2+i] = append(rows[2+i], pair(find(m.Sets, s.Name)))
+		}
+	}
+	return rows
 }
 
 func find(sets []SetResult, name string) *SetResult {
@@ -99,7 +113,8 @@ func span(i Interval) string {
 	return fmt.Sprintf("%.3f-%.3f", float64(i[0]), float64(i[1]))
 }
 
-// align writes columns, the first to the left and the others to the right.
+// align writes columns, the first to the left and the others to the right. Those
+// that do not fit into tableWidth go below, beside the first column again.
 func align(b *strings.Builder, rows [][]string) {
 	var width []int
 	for _, r := range rows {
@@ -111,17 +126,23 @@ func align(b *strings.Builder, rows [][]string) {
 			width[j] = max(width[j], utf8.RuneCountInString(r[j]))
 		}
 	}
-	for _, r := range rows {
-		var line strings.Builder
-		for j, cell := range r {
-			pad := strings.Repeat(" ", width[j]-utf8.RuneCountInString(cell))
-			if j == 0 {
-				line.WriteString(cell + pad)
-			} else {
-				line.WriteString("  " + pad + cell)
-			}
+	for from := 1; from < len(width); {
+		to, used := from, width[0]
+		for to < len(width) && (to == from || used+2+width[to] <= tableWidth) {
+			used += 2 + width[to]
+			to++
 		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		if from > 1 {
+			b.WriteByte('\n')
+		}
+		for _, r := range rows {
+			line := r[0] + strings.Repeat(" ", width[0]-utf8.RuneCountInString(r[0]))
+			for j := from; j < min(to, len(r)); j++ {
+				line += "  " + strings.Repeat(" ", width[j]-utf8.RuneCountInString(r[j])) + r[j]
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+		from = to
 	}
 }
 
