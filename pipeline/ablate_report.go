@@ -104,12 +104,20 @@ func ReadAblateReport(dir string) (AblateReport, error) {
 	if err != nil {
 		return AblateReport{}, err
 	}
-	var r AblateReport
-	if err := json.Unmarshal(b, &r); err != nil {
+	r, err := parseAblateReport(b)
+	if err != nil {
 		return AblateReport{}, fmt.Errorf("%s: %w", path, err)
 	}
+	return r, nil
+}
+
+func parseAblateReport(b []byte) (AblateReport, error) {
+	var r AblateReport
+	if err := json.Unmarshal(b, &r); err != nil {
+		return AblateReport{}, err
+	}
 	if r.Schema != AblateSchema {
-		return AblateReport{}, fmt.Errorf("%s: schema is %.40q, want %s", path, r.Schema, AblateSchema)
+		return AblateReport{}, fmt.Errorf("schema is %.40q, want %s", r.Schema, AblateSchema)
 	}
 	return r, nil
 }

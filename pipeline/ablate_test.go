@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -264,4 +265,35 @@ func TestRefused(t *testing.T) {
 	if !refused(&calib.NoLevelError{}) || !refused(train.ErrNotFinite) || refused(&calib.TooFewError{}) || refused(os.ErrNotExist) || refused(context.Canceled) {
 		t.Error("what is the verdict on a model and what is a failure")
 	}
+}
+
+// FuzzParseAblateReport goes on with whatever a report says, as --resume does: what is
+// written then can be read again.
+func FuzzParseAblateReport(f *testing.F) {
+	for _, text := range []string{
+		`{"schema":"dreamguard.ablate/v1","rows":[{"name":"full","runs":[{"seed":1,"sets":{"simulator":{"auroc":0.9,"recall_at_fpr_0.05":null,"phir_at_fpr_0.10":0}}}]},{"name":"no-texts","runs":[{"seed":1,"sets":{"simulator":{"auroc":0.5}}},{"seed":1,"failed":"x"}]}]}`,
+		`{"schema":"dreamguard.ablate/v1","sets":null,"rows":[{"name":"full"},{"name":"full","figures":{"auroc":{"sets":null}}},{"name":"\u001b"}]}`,
+		`{"schema":"dreamguard.ablate/v2"}`, `[]`, ``,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseAblateReport(b)
+		if err != nil {
+			return
+		}
+		run := AblateRun{Seed: 1, Sets: map[string]AblateSet{"simulator": {AUROC: 0.7}}}
+		r.add(Ablations()[0], configs.Config{}, 1, run)
+		out, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseAblateReport(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(again.Sets, r.Sets) || len(again.Rows) != len(r.Rows) {
+			t.Errorf("%v and %d rows, then %v and %d", r.Sets, len(r.Rows), again.Sets, len(again.Rows))
+		}
+	})
 }
