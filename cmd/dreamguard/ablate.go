@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -60,6 +61,8 @@ docs/how-to/ablate.md says how to read the tables.`,
 		o.Options = a.options(dataDir)
 		report, err := pipeline.Ablate(cmd.Context(), o)
 		switch {
+		case cmd.Context().Err() != nil && errors.Is(err, context.Canceled):
+			return errAblateInterrupted
 		case errors.Is(err, pipeline.ErrAblateThere), errors.Is(err, pipeline.ErrAblateOther), errors.Is(err, pipeline.ErrAblateOption):
 			return usagef("%v", err)
 		case err != nil:
@@ -71,6 +74,9 @@ docs/how-to/ablate.md says how to read the tables.`,
 	}
 	return cmd
 }
+
+// errAblateInterrupted is [errInterrupted] of a verb that does not go on by itself.
+var errAblateInterrupted = errors.New("interrupted: run the same command again with --resume to go on from where it stopped")
 
 // ablateTitles are what the tables of figures are headed with.
 var ablateTitles = map[string]string{

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -41,5 +44,16 @@ func TestAblate(t *testing.T) {
 		if r := run(t, append(wrong, "-q")...); r.code != exitUsage {
 			t.Errorf("%v: exit %d, %s", wrong, r.code, r.stderr)
 		}
+	}
+}
+
+// TestAblateInterrupted: the same command alone would be refused.
+func TestAblateInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	err := a.execute(ctx, []string{"ablate", "-q", "--config", "debug", "--out", t.TempDir(), "--set", "data.protocol=simulator"})
+	if !errors.Is(err, errAblateInterrupted) {
+		t.Errorf("%v, want %v", err, errAblateInterrupted)
 	}
 }
