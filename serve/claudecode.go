@@ -195,7 +195,7 @@ func (h *ClaudeCode) recordFailure(e hookEvent, err error, action Action) {
 	go func() {
 		defer close(logged)
 		defer func() { _ = recover() }() // it may be what failed in the first place
-		_ = h.Record(crash(e.SessionID, h.Settings, action, err))
+		_ = h.Record(Crash(e.SessionID, h.Settings, action, err))
 	}()
 	select {
 	case <-logged:
@@ -347,7 +347,7 @@ func (h *ClaudeCode) prompt(ctx context.Context, e hookEvent, r *record) (hookAn
 	if begun {
 		return hookAnswer{}, nil
 	}
-	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Start, Run: runID(e.SessionID)})
+	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Start, Run: RunID(e.SessionID)})
 }
 
 // pre judges a call.
@@ -375,7 +375,7 @@ func (h *ClaudeCode) pre(ctx context.Context, e hookEvent, r *record) (hookAnswe
 	if err := h.keep(r, s); err != nil {
 		return hookAnswer{}, err
 	}
-	err = h.record(judged(e.SessionID, action, v, call))
+	err = h.record(Judged(e.SessionID, action, v, call))
 	if err != nil || action == Allow {
 		return hookAnswer{}, err
 	}
@@ -398,7 +398,7 @@ func (h *ClaudeCode) post(ctx context.Context, e hookEvent, r *record) (hookAnsw
 		return hookAnswer{}, err
 	}
 	call := guard.Call{Tool: e.Tool, Arguments: string(e.Input)}
-	result := guard.Result{Output: resultText(e.Response), Error: e.Error}
+	result := guard.Result{Output: ResultText(e.Response), Error: e.Error}
 	s.Judge(ctx, call)
 	if err := s.Commit(call, result); err != nil {
 		return hookAnswer{}, err
@@ -407,7 +407,7 @@ func (h *ClaudeCode) post(ctx context.Context, e hookEvent, r *record) (hookAnsw
 	if err := h.keep(r, s); err != nil {
 		return hookAnswer{}, err
 	}
-	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Commit, Run: runID(e.SessionID), Call: &call, Result: &result})
+	return hookAnswer{}, h.record(decisionlog.Record{Event: decisionlog.Commit, Run: RunID(e.SessionID), Call: &call, Result: &result})
 }
 
 // stop keeps the agent's message: a reply of the user that only repeats it grants

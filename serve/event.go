@@ -9,18 +9,18 @@ import (
 	"github.com/dreamguard/dreamguard/guard/decisionlog"
 )
 
-// judged records a verdict and what is done about it.
-func judged(run string, action Action, v guard.Verdict, c guard.Call) decisionlog.Record {
-	e := decisionlog.Record{Event: decisionlog.Refusal, Run: runID(run), Enforced: action.Decision(), Verdict: &v, Call: &c, Message: c.IsMessage()}
+// Judged records a verdict and what is done about it.
+func Judged(run string, action Action, v guard.Verdict, c guard.Call) decisionlog.Record {
+	e := decisionlog.Record{Event: decisionlog.Refusal, Run: RunID(run), Enforced: action.Decision(), Verdict: &v, Call: &c, Message: c.IsMessage()}
 	if action == Allow {
 		e.Event = decisionlog.Verdict
 	}
 	return e
 }
 
-// crash records that there is no verdict, and what is done instead.
-func crash(run string, s Settings, action Action, err error) decisionlog.Record {
-	return decisionlog.Record{Event: decisionlog.Crash, Run: runID(run), Mode: s.Mode, Enforced: action.Decision(), Cause: err.Error()}
+// Crash records that there is no verdict, and what is done instead.
+func Crash(run string, s Settings, action Action, err error) decisionlog.Record {
+	return decisionlog.Record{Event: decisionlog.Crash, Run: RunID(run), Mode: s.Mode, Enforced: action.Decision(), Cause: err.Error()}
 }
 
 // write records an event with the mode it happened in, where there is a log. What may
@@ -39,8 +39,8 @@ func write(record func(decisionlog.Record) error, mode Mode, e decisionlog.Recor
 // maxRun is how much of an id the log keeps, in bytes.
 const maxRun = 256
 
-// runID is the id of a run in the log. Two long ones stay two.
-func runID(id string) string {
+// RunID is the id of a run in the log. Two long ones stay two.
+func RunID(id string) string {
 	if len(id) <= maxRun {
 		return id
 	}

@@ -62,7 +62,7 @@ func FuzzResultText(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if got := resultText(in); len(got) > 3*len(in)+3 { // a byte that is no UTF-8 becomes three
+		if got := ResultText(in); len(got) > 3*len(in)+3 { // a byte that is no UTF-8 becomes three
 			t.Fatalf("%d bytes became %d", len(in), len(got))
 		}
 	})

@@ -143,7 +143,7 @@ func (l *Lines) answer(ctx context.Context, line []byte, err error) (a linesAnsw
 			action := l.Settings.Failed()
 			a = linesAnswer{Action: &action, Cause: "crash", Error: err.Error()}
 			if l.Record != nil {
-				_ = l.Record(crash(req.Session, l.Settings, action, err))
+				_ = l.Record(Crash(req.Session, l.Settings, action, err))
 			}
 		}
 		if a.ID = req.ID; a.ID == nil {
@@ -203,7 +203,7 @@ func (l *Lines) do(ctx context.Context, req request) (linesAnswer, error) {
 		if req.Result == nil {
 			return a, errors.New("op commit without a result")
 		}
-		err = r.commit(call, guard.Result{Output: resultText(req.Result.Output), Error: req.Result.Error, User: req.Result.User})
+		err = r.commit(call, guard.Result{Output: ResultText(req.Result.Output), Error: req.Result.Error, User: req.Result.User})
 	case "skip":
 		err = r.skip(call)
 	default:

@@ -265,7 +265,7 @@ func (p *Proxy) forward(m *jsonrpc.Request, call guard.Call) jsonrpc.Message {
 func (p *Proxy) failed(ctx context.Context, m *jsonrpc.Request, call guard.Call, err error) jsonrpc.Message {
 	action := p.Settings.Failed()
 	if p.Record != nil {
-		_ = p.Record(crash(p.Run, p.Settings, action, err))
+		_ = p.Record(Crash(p.Run, p.Settings, action, err))
 	}
 	if action == Allow {
 		if m.IsCall() {
@@ -357,7 +357,7 @@ func (p *Proxy) fromServer(_ context.Context, m jsonrpc.Message) jsonrpc.Message
 	}
 	if p.run != nil {
 		if err := p.run.observe(*w.call, toolResult(r)); err != nil && p.Record != nil {
-			_ = p.Record(crash(p.Run, p.Settings, Allow, err))
+			_ = p.Record(Crash(p.Run, p.Settings, Allow, err))
 		}
 	}
 	return m
@@ -394,11 +394,11 @@ func toolResult(r *jsonrpc.Response) guard.Result {
 		IsError    bool            `json:"isError"`
 	}
 	if json.Unmarshal(r.Result, &result) != nil {
-		return guard.Result{Output: resultText(r.Result)}
+		return guard.Result{Output: ResultText(r.Result)}
 	}
-	text := resultText(result.Content)
+	text := ResultText(result.Content)
 	// Servers repeat the text in it, but need not.
-	if more := resultText(result.Structured); more != "" && more != text {
+	if more := ResultText(result.Structured); more != "" && more != text {
 		text += "\n" + more
 	}
 	if result.IsError {

@@ -19,7 +19,7 @@ var ErrAmbiguous = errors.New("serve: the call can be read in two ways")
 // there twice, or in another case.
 func parseToolCall(params json.RawMessage) (toolCall, error) {
 	var c toolCall
-	if err := unambiguous(params); err != nil {
+	if err := Unambiguous(params); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(params, &c.members); err != nil {
@@ -90,8 +90,8 @@ func (c toolCall) withoutAnswer() (json.RawMessage, error) {
 	return json.Marshal(c.members)
 }
 
-// unambiguous reports a name that stands twice in one object, at any depth.
-func unambiguous(raw []byte) error {
+// Unambiguous reports a name that stands twice in one object, at any depth.
+func Unambiguous(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	type level struct {
@@ -105,7 +105,7 @@ func unambiguous(raw []byte) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("serve: the parameters of tools/call: %w", err)
+			return fmt.Errorf("serve: the call cannot be read: %w", err)
 		}
 		var top *level
 		if len(open) > 0 {
@@ -124,7 +124,7 @@ func unambiguous(raw []byte) error {
 		switch t {
 		case json.Delim('{'), json.Delim('['):
 			if len(open) >= maxDepth {
-				return errors.New("serve: the parameters of tools/call are nested too deep")
+				return errors.New("serve: the call is nested too deep")
 			}
 			l := level{}
 			if t == json.Delim('{') {

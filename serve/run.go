@@ -32,7 +32,8 @@ func newRun(id string, settings Settings, s *guard.Session, record func(decision
 	return &run{id: id, settings: settings, session: s, record: record, open: map[[sha256.Size]byte]int{}}
 }
 
-func keyOf(c guard.Call) [sha256.Size]byte {
+// HashCall is the identity of a call: the lengths keep its parts apart.
+func HashCall(c guard.Call) [sha256.Size]byte {
 	var b []byte
 	for _, part := range [...]string{c.Tool, c.Arguments, c.Text} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
@@ -43,7 +44,7 @@ func keyOf(c guard.Call) [sha256.Size]byte {
 
 // log records an event of the run.
 func (r *run) log(e decisionlog.Record) error {
-	e.Run = runID(r.id)
+	e.Run = RunID(r.id)
 	return write(r.record, r.settings.Mode, e)
 }
 
@@ -54,13 +55,13 @@ func (r *run) judge(ctx context.Context, c guard.Call) (guard.Verdict, Action, e
 	}
 	v := r.session.Judge(ctx, c)
 	action := r.settings.Action(v.Decision)
-	if err := r.log(judged(r.id, action, v, c)); err != nil {
+	if err := r.log(Judged(r.id, action, v, c)); err != nil {
 		return v, 0, err
 	}
 	if action == Deny {
 		return v, action, r.session.Skip(c)
 	}
-	r.open[keyOf(c)]++
+	r.open[HashCall(c)]++
 	r.count++
 	return v, action, nil
 }
@@ -69,7 +70,7 @@ func (r *run) judge(ctx context.Context, c guard.Call) (guard.Verdict, Action, e
 // are under way. Judging moves nothing.
 func (r *run) reopen(c guard.Call) {
 	r.session.Judge(context.Background(), c)
-	key := keyOf(c)
+	key := HashCall(c)
 	switch r.open[key] {
 	case 0:
 		return
@@ -83,7 +84,7 @@ func (r *run) reopen(c guard.Call) {
 
 // commit records what came of a call.
 func (r *run) commit(c guard.Call, result guard.Result) error {
-	if r.open[keyOf(c)] == 0 {
+	if r.open[HashCall(c)] == 0 {
 		return ErrNotOpen
 	}
 	return r.observe(c, result)
@@ -101,7 +102,7 @@ func (r *run) observe(c guard.Call, result guard.Result) error {
 
 // skip records that a call which was asked about was not executed.
 func (r *run) skip(c guard.Call) error {
-	if r.open[keyOf(c)] == 0 {
+	if r.open[HashCall(c)] == 0 {
 		return ErrNotOpen
 	}
 	r.reopen(c)

@@ -11,11 +11,11 @@ import (
 // maxDepth bounds how deep a tool's result is read.
 const maxDepth = 1000
 
-// resultText returns what a tool's result says: a text as it is, and of anything
+// ResultText returns what a tool's result says: a text as it is, and of anything
 // else every text and number in it in the order of the document, each on a line of its own.
 // As JSON the line ends and quotes of the texts would be hidden, and with them
 // where a sentence begins. What is no JSON is returned as it is.
-func resultText(raw json.RawMessage) string {
+func ResultText(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""

@@ -21,12 +21,12 @@ func TestResultText(t *testing.T) {
 		`17`:          `17`,
 		`[[["deep"]]`: `[[["deep"]]`,
 	} {
-		if got := resultText([]byte(in)); got != want {
+		if got := ResultText([]byte(in)); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
-	if got := resultText([]byte(deep)); got != deep {
+	if got := ResultText([]byte(deep)); got != deep {
 		t.Error("a result that is nested too deep is not given as it is")
 	}
 }
