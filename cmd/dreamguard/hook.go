@@ -92,14 +92,20 @@ func (g *guardFlags) record(r decisionlog.Record) (err error) {
 	if g.log == "" {
 		return nil
 	}
+	log, err := g.openLog()
+	if err != nil {
+		return err
+	}
+	return log.Append(r) // outside of the lock: records that wait together share one sync
+}
+
+func (g *guardFlags) openLog() (_ *decisionlog.Log, err error) {
 	g.opening.Lock()
 	defer g.opening.Unlock()
 	if g.opened == nil {
-		if g.opened, err = decisionlog.Open(g.log, decisionlog.Options{Payloads: g.payloads}); err != nil {
-			return err
-		}
+		g.opened, err = decisionlog.Open(g.log, decisionlog.Options{Payloads: g.payloads})
 	}
-	return g.opened.Append(r)
+	return g.opened, err
 }
 
 // close closes the decision log. Its records are on disk already.

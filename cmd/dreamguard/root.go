@@ -53,6 +53,8 @@ before each tool call of a language-model agent.
 		a.floorCommand(),
 		a.hookCommand(),
 		a.mcpProxyCommand(),
+		a.serveCommand(),
+		a.holdsCommand(),
 		a.inspectCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
