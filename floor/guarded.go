@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/internal/atomicfile"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/filelock"
 )
 
@@ -152,7 +153,7 @@ func (g *Guarded) read() ([]byte, error) {
 }
 
 func (g *Guarded) verify(text []byte) error {
-	b, err := os.ReadFile(g.opts.SealFile)
+	b, err := boundedfile.Read(g.opts.SealFile, maxDocument)
 	if errors.Is(err, os.ErrNotExist) {
 		if g.opts.RequireSeal {
 			return fmt.Errorf("floor: %s: %w: there is no seal %s", g.path, ErrSealBroken, g.opts.SealFile)
@@ -254,7 +255,7 @@ func (g *Guarded) write(make func(before []byte) (Change, []byte, error)) (Decis
 // reseal renews the seal after a permitted change of a sealed field, such as a
 // stricter value of the check on untrusted content.
 func (g *Guarded) reseal(text []byte) error {
-	b, err := os.ReadFile(g.opts.SealFile)
+	b, err := boundedfile.Read(g.opts.SealFile, maxDocument)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
@@ -43,7 +44,7 @@ func Load(name string) (*Floor, error) {
 	if r, ok := Builtin(name); ok {
 		return New(r)
 	}
-	text, err := os.ReadFile(name)
+	text, err := boundedfile.Read(name, maxRules)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &RuleError{File: name, Reason: "there is no such file, and the built-in rules are default, paper and tighten"}
 	}

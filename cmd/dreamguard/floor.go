@@ -164,12 +164,19 @@ func (c *changeOptions) change(a *app, cmd *cobra.Command, o *floorOptions, file
 	return out, err
 }
 
-// readFile reads a file, or standard input for "-".
+// readFile reads a file, or standard input for "-": at most a byte more than the floor
+// takes, which then says so. A pipe is as good as a file (process substitution).
 func (a *app) readFile(name string) ([]byte, error) {
+	const most = 16<<20 + 1
 	if name == "-" {
-		return io.ReadAll(a.stdin)
+		return io.ReadAll(io.LimitReader(a.stdin, most))
 	}
-	return os.ReadFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // printDecision prints a decision and turns it into the error that carries its

@@ -2,10 +2,10 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/dreamguard/dreamguard/floor"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/verdict"
 	"github.com/spf13/cobra"
 )
@@ -28,7 +28,7 @@ func (o *guardOptions) options() (floor.GuardOptions, error) {
 	if o.keyFile == "" {
 		return g, nil
 	}
-	key, err := os.ReadFile(o.keyFile)
+	key, err := boundedfile.Read(o.keyFile, 1<<16)
 	if err == nil && len(key) < 16 {
 		err = usagef("--key-file: %s: a key has at least 16 bytes", o.keyFile)
 	}

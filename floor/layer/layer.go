@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/dreamguard/dreamguard/floor"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/verdict"
 )
 
@@ -310,12 +311,17 @@ func (l *Layer) config(t Tool, args map[string]json.RawMessage) floor.Decision {
 	return l.floor.Check(c)
 }
 
+// maxPresent bounds the present document that is read, in bytes. What is larger, or no
+// regular file, counts as not there: a document in its place is then judged as new, by
+// all that it sets.
+const maxPresent = 16 << 20
+
 // change makes the change that a call would make.
 func (l *Layer) change(t Tool, args map[string]json.RawMessage, file string) (floor.Change, floor.Decision) {
 	var c floor.Change
 	format, known := floor.FormatOf(file)
 	if file != "" {
-		if b, err := os.ReadFile(file); err == nil {
+		if b, err := boundedfile.Read(file, maxPresent); err == nil {
 			c.Before = b
 			if known {
 				c.BeforeFormat = format
