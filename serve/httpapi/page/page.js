@@ -3,6 +3,7 @@
 const $ = (id) => document.getElementById(id);
 let token = sessionStorage.getItem("dreamguard-token") || "";
 let timer = 0;
+let quiet = 0; // until when keys answer nothing: a call that has just got focus was not read yet
 
 // make builds an element; texts become text, never markup.
 function make(name, attributes, ...children) {
@@ -53,6 +54,10 @@ function show(connected) {
   $("leave").hidden = !connected;
 }
 
+function level(name, x) {
+  return x === null ? name + " off" : `${name} from ${x.toFixed(3)}`;
+}
+
 function left(expires) {
   const s = Math.max(0, Math.round((Date.parse(expires) - Date.now()) / 1000));
   return s + " s left";
@@ -69,17 +74,19 @@ async function answer(hold, how) {
   }
   const next = li.nextElementSibling || li.previousElementSibling;
   li.remove();
-  if (next) next.focus();
+  if (next) {
+    quiet = Date.now() + 700;
+    next.focus();
+  }
   refresh();
 }
 
 function holdItem(h) {
   const v = h.verdict;
-  const limit = (x) => (x === null ? "off" : x.toFixed(3));
   const li = make("li", { id: "hold-" + h.id, tabindex: "0", "aria-label": "held call of " + plain(h.tool) },
     make("h3", {}, plain(h.tool)),
     make("p", { class: "why" }, plain(h.reason)),
-    make("p", { class: "small" }, `risk ${v.scores.risk.toFixed(3)}, held from ${limit(v.thresholds.hold)}; hazard ${v.scores.hazard.toFixed(3)}, blocked from ${limit(v.thresholds.block)}; reasons: ${v.reasons.join(", ") || "none"}`),
+    make("p", { class: "small" }, `risk ${v.scores.risk.toFixed(3)}, ${level("HOLD", v.thresholds.hold)}; hazard ${v.scores.hazard.toFixed(3)}, ${level("BLOCK", v.thresholds.block)}; reasons: ${v.reasons.join(", ") || "none"}`),
     make("pre", { tabindex: "0", "aria-label": "arguments" }, plain(h.arguments)));
   if (h.text) li.append(make("p", {}, "The agent says: " + plain(h.text)));
   if (h.task) li.append(make("p", {}, "The task: " + plain(h.task)));
@@ -89,7 +96,7 @@ function holdItem(h) {
       make("button", { type: "button", class: "approve", onclick: () => answer(h, "approve") }, "Approve"),
       make("button", { type: "button", class: "deny", onclick: () => answer(h, "deny") }, "Deny")));
   li.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.altKey || e.metaKey || e.repeat || li.querySelector("button").disabled) return;
+    if (Date.now() < quiet || e.ctrlKey || e.altKey || e.metaKey || e.repeat || li.querySelector("button").disabled) return;
     if (e.key === "a") answer(h, "approve");
     if (e.key === "d") answer(h, "deny");
   });
@@ -114,13 +121,12 @@ function chart(s) {
 
 function sessionItem(s) {
   const last = s.scores[s.scores.length - 1];
-  const level = (x) => (x === null ? "off" : x.toFixed(3));
   const li = make("li", { id: "session-" + s.session },
     make("h3", {}, s.label ? plain(s.label) : s.session),
     make("p", {}, plain(s.instruction) || "no task"));
   if (last) li.append(chart(s), make("p", { class: "small" },
     make("span", { class: "t-risk" }, `risk ${last.risk.toFixed(3)}`), `, hazard ${last.hazard.toFixed(3)} (dotted); `,
-    make("span", { class: "t-hold" }, "HOLD from " + level(s.hold_at)), ", ", make("span", { class: "t-block" }, "BLOCK from " + level(s.block_at))));
+    make("span", { class: "t-hold" }, level("HOLD", s.hold_at)), ", ", make("span", { class: "t-block" }, level("BLOCK", s.block_at))));
   li.append(make("p", { class: "small" }, `step ${s.step}, ${s.refusals} refused, last verdict ${last ? s.last : "none"}, of ${s.owner}, mode ${s.mode}`));
   return li;
 }
@@ -141,7 +147,7 @@ async function refresh() {
     document.title = (holds.holds.length ? "(" + holds.holds.length + ") " : "") + "DreamGuard";
     $("sessions").replaceChildren(...sessions.sessions.map(sessionItem));
     show(true);
-    say(`${sessions.total} sessions, ${holds.holds.length} held`, false);
+    say(`${sessions.total} session${sessions.total === 1 ? "" : "s"}, ${holds.holds.length} held`, false);
   } catch (e) {
     say(e.message || "the service cannot be reached", true);
     if (e.status === 401 || e.status === 403) {
