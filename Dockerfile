@@ -1,6 +1,7 @@
 # syntax=docker/dockerfile:1
 #
 #   docker build --target cpu  -t dreamguard .         static binary, plain Go: training, judging, everything
+#   docker build --target serve -t dreamguard:serve .  the same, as the HTTP service with a health check
 #   docker build --target cuda -t dreamguard:cuda .    training and encoders on NVIDIA GPUs (x86-64, 4 GB)
 #
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" dreamguard run --out runs/demo
@@ -43,9 +44,19 @@ WORKDIR /work
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/dreamguard"]
 
-# Last, so that it is what `docker build .` makes.
-FROM gcr.io/distroless/static-debian12:nonroot AS cpu
+FROM gcr.io/distroless/static-debian12:nonroot AS static
 COPY --from=build-cpu /src/bin/dreamguard /usr/local/bin/dreamguard
 COPY LICENSE NOTICE* /usr/share/doc/dreamguard/
 WORKDIR /work
 ENTRYPOINT ["/usr/local/bin/dreamguard"]
+
+# The service. Its container is reached from others: it wants tokens, and TLS or
+# --allow-insecure where something in front has it. With TLS, override the check.
+FROM static AS serve
+EXPOSE 8787
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["/usr/local/bin/dreamguard", "serve", "health"]
+ENTRYPOINT ["/usr/local/bin/dreamguard", "serve", "--listen", "0.0.0.0:8787"]
+CMD ["--help"]
+
+# Last, so that it is what `docker build .` makes.
+FROM static AS cpu

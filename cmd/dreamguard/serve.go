@@ -67,7 +67,7 @@ how to set it up.`,
 	fs.Int64Var(&f.maxBody, "max-body", httpapi.DefaultMaxBody, "bytes of a request")
 	fs.Float64Var(&f.rate, "rate", httpapi.DefaultRate, "requests per second of one client; 0 for no limit")
 	fs.StringVar(&f.level, "log-level", "info", "of messages on standard error: debug (every request), info, warn or error; none holds a payload")
-	cmd.AddCommand(a.serveTokenCommand())
+	cmd.AddCommand(a.serveTokenCommand(), a.serveHealthCommand())
 	return cmd
 }
 

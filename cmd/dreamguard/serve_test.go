@@ -60,6 +60,9 @@ func TestServe(t *testing.T) {
 			t.Errorf("the start does not say %q: %s", want, errs.String())
 		}
 	}
+	if r := run(t, "serve", "health", "--server", url); r.code != exitDone {
+		t.Error(r)
+	}
 	post := func(path string, body any) map[string]any {
 		t.Helper()
 		b, _ := json.Marshal(body)
@@ -109,6 +112,9 @@ func TestServe(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	if r := run(t, "serve", "health", "--server", url); r.code != exitFailure {
+		t.Error(r)
 	}
 	if r := run(t, "log", "verify", log); r.code != exitDone {
 		t.Error(r)
