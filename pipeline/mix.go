@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,13 +58,23 @@ func (m *Mix) Validate(r *calib.Request) error {
 }
 
 // shift returns the weights of the runs: the shares of live traffic over those of
-// the tuning part's safe runs, which the thresholds do not rest on.
-func (m *Mix) shift(runs []candidate, tuning []calib.Scored) (*calib.Shift, error) {
+// the tuning part's safe runs, which the thresholds do not rest on. As where
+// thresholds are set, unlabelled runs are safe only if declared so, and copies
+// count once.
+func (m *Mix) shift(runs []candidate, tuning []calib.Scored, assumeSafe bool) (*calib.Shift, error) {
 	kinds := make(map[string]string, len(runs))
 	for i := range runs {
 		kinds[runs[i].fingerprint] = runs[i].mix
 	}
-	safe := slices.DeleteFunc(slices.Clone(tuning), func(s calib.Scored) bool { return s.Label == calib.Unsafe })
+	seen := map[string]bool{}
+	var safe []calib.Scored
+	for _, s := range tuning {
+		if seen[s.Fingerprint] || s.Label == calib.Unsafe || s.Label == calib.Unlabelled && !assumeSafe {
+			continue
+		}
+		seen[s.Fingerprint] = true
+		safe = append(safe, s)
+	}
 	s, err := calib.ShareShift(safe, func(s *calib.Scored) string { return kinds[s.Fingerprint] }, m.Shares)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMix, err)

@@ -312,7 +312,7 @@ func (rec *Recalibration) solve(o *RecalibrateOptions, current *artifact.Calibra
 	rec.Tuning = len(tuning)
 	if o.Mix != nil {
 		var err error
-		if o.Request.Shift, err = o.Mix.shift(runs, tuning); err != nil {
+		if o.Request.Shift, err = o.Mix.shift(runs, tuning, o.Request.AssumeSafe); err != nil {
 			return err
 		}
 	}
