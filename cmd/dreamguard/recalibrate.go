@@ -55,6 +55,8 @@ A share is written 5%, 0.05 or 5/100.`,
 				return usagef("recalibrate: --write, --dry-run and --out FILE exclude each other")
 			case o.Artifact == pipeline.BuiltIn && !dry && out == "":
 				return usagef("recalibrate: %v; or look first with --dry-run", pipeline.ErrBuiltIn)
+			case cmd.Flags().Changed("out") && out == "": // such as an unset variable: must not write into the artifact
+				return usagef("recalibrate: --out names no file")
 			case unit != "run" && unit != "group":
 				return usagef("recalibrate: --unit is %q: want run or group", unit)
 			case per != "run" && per != "call":

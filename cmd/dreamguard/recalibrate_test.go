@@ -52,6 +52,9 @@ func TestRecalibrate(t *testing.T) {
 		!strings.Contains(r.stdout, "Read these first") || !strings.Contains(r.stdout, "nothing was written") || !bytes.Equal(read(t, file), first) {
 		t.Fatalf("dry run: exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
+	if r := run(t, append(line, "--out", "")...); r.code != exitUsage || !bytes.Equal(read(t, file), first) {
+		t.Fatalf("--out without a name: exit %d, %s; the artifact must stay", r.code, r.stderr)
+	}
 	out := filepath.Join(t.TempDir(), "c.json")
 	if r := run(t, append(line, "--out", out, "--json")...); r.code != exitDone || !bytes.Equal(read(t, file), first) {
 		t.Fatalf("--out: exit %d, %s", r.code, r.stderr)
