@@ -94,18 +94,19 @@ func (s *Session) evidence(v *Verdict, raw []float32) {
 	}
 	slices.SortStableFunc(list, byWeight)
 	list = list[:min(len(list), maxFeatures)]
+	call, result := o.texts()
 	for _, t := range []struct {
 		name, text string
-		logits     func() Logits
+		without    Logits
 	}{
-		{"task", "the wording of the task", o.task},
-		{"call", "the wording of the call", o.call},
-		{"result", "the wording of what came back last", o.result},
+		{"task", "the wording of the task", o.task()},
+		{"call", "the wording of the call", call},
+		{"result", "the wording of what came back last", result},
 	} {
 		if t.name == "result" && s.steps == 0 {
 			continue
 		}
-		c := contribution(OfText, t.name, t.logits(), 0)
+		c := contribution(OfText, t.name, t.without, 0)
 		c.Text = t.text
 		list = append(list, c)
 	}

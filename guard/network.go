@@ -295,11 +295,7 @@ func (n *network) core(s *state) {
 	n.wr.apply(s.r, s.x, 0)
 	n.wu.apply(s.u, s.x, 0)
 	n.wn.apply(s.next, s.x, 0)
-	for i, h := range s.h {
-		r, u := sigmoid(s.r[i]+s.hr[i]), sigmoid(s.u[i]+s.hu[i])
-		c := float32(math.Tanh(float64(s.next[i] + r*s.hn[i])))
-		s.next[i] = (1-u)*c + u*h
-	}
+	n.gates(s)
 
 	zh := s.in[d.H : d.H+d.Z()]
 	copy(s.in, s.next)
@@ -308,6 +304,15 @@ func (n *network) core(s *state) {
 	n.latent(zh)
 	copy(s.in[d.H+d.Z():], s.action)
 	copy(s.in[d.H+d.Z()+d.P:], s.feat)
+}
+
+// gates turns the products of the input into h_{t+1}.
+func (n *network) gates(s *state) {
+	for i, h := range s.h {
+		r, u := sigmoid(s.r[i]+s.hr[i]), sigmoid(s.u[i]+s.hu[i])
+		c := float32(math.Tanh(float64(s.next[i] + r*s.hn[i])))
+		s.next[i] = (1-u)*c + u*h
+	}
 }
 
 // advance moves to h_{t+1} as propose left it, and observes the result whose

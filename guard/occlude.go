@@ -196,25 +196,49 @@ func (o *occluder) task() Logits {
 	return Logits{without(&o.haz), without(&o.pre)}
 }
 
-// call is the logits with a' = 0: nothing said about the call but its features.
-func (o *occluder) call() Logits {
-	x := o.twin()
-	defer o.n.giveBack(x)
-	clear(x.action)
-	o.n.core(x)
-	return o.heads(x, false)
+// texts is the logits with a' = 0, nothing said about the call but its features, and
+// had there been no observation before the call, whose features stay.
+func (o *occluder) texts() (call, result Logits) {
+	d := o.n.dims
+	a, b := o.twin(), o.twin()
+	defer o.n.giveBack(a)
+	defer o.n.giveBack(b)
+	clear(a.action)
+	b.z = floats(d.Z())
+	o.n.observe(b, o.n.none)
+	copy(b.action, o.s.action)
+	for _, x := range []*state{a, b} {
+		copy(x.x, x.z)
+		copy(x.x[d.Z():], x.action)
+		copy(x.x[d.Z()+d.P:], x.feat)
+		o.n.ln.apply(x.x)
+	}
+	o.n.wr.two(a.r, b.r, a.x, b.x)
+	o.n.wu.two(a.u, b.u, a.x, b.x)
+	o.n.wn.two(a.next, b.next, a.x, b.x)
+	o.n.gates(a)
+	o.n.gates(b)
+	copy(a.in, a.next)
+	copy(b.in, b.next)
+	o.n.prior.two(a.hid, b.hid, a.next, b.next)
+	o.n.prior.finish(a.hid)
+	o.n.prior.finish(b.hid)
+	za, zb := a.in[d.H:d.H+d.Z()], b.in[d.H:d.H+d.Z()]
+	o.n.priorOut.two(za, zb, a.hid, b.hid)
+	o.n.latent(za)
+	o.n.latent(zb)
+	return o.heads(a, false), o.heads(b, true)
 }
 
-// result is the logits had there been no observation before the call. Its call
-// features stay.
-func (o *occluder) result() Logits {
-	x := o.twin()
-	defer o.n.giveBack(x)
-	x.z = floats(o.n.dims.Z())
-	o.n.observe(x, o.n.none)
-	copy(x.action, o.s.action)
-	o.n.core(x)
-	return o.heads(x, true)
+// two is apply for two inputs in one pass: reading a large matrix costs more than the
+// arithmetic.
+func (l *linear) two(ya, yb, xa, xb []float32) {
+	n := len(xa)
+	va, vb := blas32.Vector{N: n, Inc: 1, Data: xa}, blas32.Vector{N: n, Inc: 1, Data: xb}
+	for i := range l.b {
+		row := blas32.Vector{N: n, Inc: 1, Data: l.w.Data[i*l.w.Stride:]}
+		ya[i], yb[i] = l.b[i]+blas32.Dot(row, va), l.b[i]+blas32.Dot(row, vb)
+	}
 }
 
 // twin is the state at the proposed call with borrowed working memory of its own.
