@@ -58,6 +58,9 @@ func openLedger(path string) (*ledger, error) {
 	if err := json.Unmarshal(b, l); err != nil {
 		return nil, fmt.Errorf("%s: %w: delete it to run every stage again", path, err)
 	}
+	if l.Stages == nil {
+		return nil, fmt.Errorf("%s: stages is null: delete the file to run every stage again", path)
+	}
 	for name, s := range l.Stages {
 		if s == nil {
 			return nil, fmt.Errorf("%s: stage %q is null: delete the file to run every stage again", path, name)
