@@ -80,6 +80,7 @@ func benchmarkJudge(b *testing.B, before, callBytes, resultBytes int, judge func
 
 func BenchmarkJudge500(b *testing.B)       { benchmarkJudge(b, 3, 500, 500, (*Session).Judge) }
 func BenchmarkJudgeStep10(b *testing.B)    { benchmarkJudge(b, 10, 500, 500, (*Session).Judge) }
+func BenchmarkJudgeStep1000(b *testing.B)  { benchmarkJudge(b, 1000, 500, 500, (*Session).Judge) }
 func BenchmarkJudgeStep10000(b *testing.B) { benchmarkJudge(b, 10000, 500, 500, (*Session).Judge) }
 func BenchmarkLongResult(b *testing.B)     { benchmarkJudge(b, 3, 500, 3_000, (*Session).Judge) }
 
