@@ -203,6 +203,8 @@ func Judge(ctx context.Context, o JudgeOptions) (*Judgement, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case n == 0:
+		return nil, fmt.Errorf("%s: holds no run with a step of an agent: see what \"dreamguard import\" drops of it", o.File)
 	case run == nil:
 		return nil, fmt.Errorf("%s: none of its %d runs has the id %q", o.File, n, o.ID)
 	case o.ID == "" && n > 1:

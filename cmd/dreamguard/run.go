@@ -63,6 +63,9 @@ docs/reference/data.md. The preset quickstart needs none.`,
 		if err != nil {
 			return err
 		}
+		if dataDir != "" && cfg.Data.Protocol == "simulator" {
+			return usagef("run: --data: protocol simulator of configuration %s reads no real data: leave --data out, or take another configuration, such as protocol-p1", cfg.Name)
+		}
 		if (folds == "all" || loso) && cfg.Data.Protocol != "p1" {
 			return usagef("run: --folds and --loso are about AgentDyn's goals and suites, which only protocol p1 trains on, not %s", cfg.Data.Protocol)
 		}

@@ -37,7 +37,7 @@ func importMessages(d dialect, format string, r io.Reader, name string, emit fun
 	}
 	var bare *chat // the conversation of a top-level array of messages
 	var bareLine, bareTurns, bareSize int
-	return s.finish(each(r, func(v value) error {
+	err := each(r, func(v value) error {
 		if v.endOfArray() {
 			if bare == nil {
 				return nil
@@ -100,7 +100,11 @@ func importMessages(d dialect, format string, r io.Reader, name string, emit fun
 			}
 		}
 		return addAll(d, c, obj["messages"], "messages", func() error { return end(c, v.line) })
-	}))
+	})
+	if err == nil && bare != nil { // where a run begins and ends is not said
+		err = field("role", "stands at the top of a line: put the messages of a run into one list, or into one object as messages, a run a line")
+	}
+	return s.finish(err)
 }
 
 // foreign returns a field of obj that only other formats have.

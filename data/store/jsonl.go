@@ -55,7 +55,27 @@ func (j *jsonl) next() (*data.Trajectory, error) {
 		}
 		return nil, err
 	}
+	if len(t.Steps) == 0 {
+		if key := foreign(line); key != "" {
+			return nil, fmt.Errorf("%w: a line has %q and no steps, as logs of other programs have; use import for other formats", ErrFormat, key)
+		}
+	}
 	return t, nil
+}
+
+// foreign returns a key of a line that trajectories do not have and the logs that
+// import reads do, "" if there is none.
+func foreign(line []byte) string {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(line, &keys) != nil || keys["steps"] != nil {
+		return ""
+	}
+	for _, key := range [...]string{"messages", "role", "sessionId", "contents", "user_task_id"} {
+		if keys[key] != nil {
+			return key
+		}
+	}
+	return ""
 }
 
 // maxInner bounds the values within a line. Empty ones take three bytes in the

@@ -182,7 +182,7 @@ func TestBadInput(t *testing.T) {
 		{"array", []byte("[" + good + "]"), store.ErrFormat, "use import"},
 		{"label", []byte(`{"id":"a","label":2}`), data.ErrLabel, "line 1: label: must be 0"},
 		{"no tool", []byte(good + `{"id":"b","steps":[{"type":"tool_call"}]}`), nil, "line 2: steps[0].tool: is empty"},
-		{"other schema", []byte(good + `{"messages":[]}`), nil, "line 2: id: is empty"},
+		{"other schema", []byte(good + `{"messages":[]}`), store.ErrFormat, "line 2: is not a trajectory file"},
 		{"nul", []byte(good + "\x00\x00\n"), lines.ErrNUL, "line 2: holds a NUL byte"},
 		{"utf8", []byte(good + "{\"id\":\"\xff\"}\n"), lines.ErrUTF8, "line 2: is not valid UTF-8"},
 		{"short gzip", whole[:len(whole)-9], io.ErrUnexpectedEOF, "cut short"},
