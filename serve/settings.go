@@ -94,6 +94,17 @@ func (a Action) String() string {
 // MarshalText writes allow, ask or deny.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText reads allow, ask or deny.
+func (a *Action) UnmarshalText(b []byte) error {
+	for x := Allow; x <= Deny; x++ {
+		if string(b) == x.String() {
+			*a = x
+			return nil
+		}
+	}
+	return fmt.Errorf("serve: %.20q is no action: want allow, ask or deny", b)
+}
+
 // Decision is the guard's word for an action.
 func (a Action) Decision() guard.Decision { return guard.Decision(a) }
 

@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/dreamguard/dreamguard/guard"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/serve"
 	"github.com/dreamguard/dreamguard/serve/httpapi"
 	"github.com/spf13/cobra"
@@ -21,7 +23,7 @@ import (
 type serveFlags struct {
 	guardFlags
 	listen, tokens, cert, key, holds string
-	onExpiry, level                  string
+	onExpiry, level, store           string
 	hosts                            []string
 	most                             int
 	ttl, holdFor, timeout            time.Duration
@@ -61,6 +63,7 @@ how to set it up.`,
 	fs.StringVar(&f.holds, "holds", "", "file that keeps held calls over a restart; it has their arguments in the clear")
 	fs.DurationVar(&f.holdFor, "hold-for", serve.DefaultHold, "how long a held call waits for a person")
 	fs.StringVar(&f.onExpiry, "on-expiry", "deny", "what becomes of a held call that nobody answered: deny or allow")
+	fs.StringVar(&f.store, "store", "memory", "where sessions are: memory, redis://[:PASSWORD@]HOST:PORT[/DB], or @FILE that holds such an address")
 	fs.IntVar(&f.most, "max-sessions", httpapi.DefaultSessions, "sessions that may be open at once")
 	fs.DurationVar(&f.ttl, "session-ttl", httpapi.DefaultTTL, "after how long without a request a session is forgotten")
 	fs.DurationVar(&f.timeout, "timeout", httpapi.DefaultTimeout, "how long a verdict may take; then the call is held")
@@ -103,8 +106,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if f.rate == 0 {
 		f.rate = -1
 	}
+	store, err := f.openStore(ctx, logger)
+	if err != nil {
+		return err
+	}
+	if r, ok := store.(*httpapi.Redis); ok {
+		defer r.Close()
+	}
 	c := httpapi.Config{
-		Settings: settings, Record: f.record, Store: httpapi.NewMemory(f.most, f.ttl), HoldFile: f.holds, HoldFor: f.holdFor,
+		Settings: settings, Record: f.record, Store: store, HoldFile: f.holds, HoldFor: f.holdFor,
 		OnExpiry: serve.Failure(f.onExpiry), Timeout: f.timeout, MaxBody: f.maxBody, Rate: f.rate, Hosts: f.hosts, Insecure: f.insecure, Logger: logger,
 		Open: func() (*guard.Model, error) { return f.open("", serve.Digests{}) },
 	}
@@ -156,6 +166,38 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		}
 	}()
 	return s.Serve(ctx, l)
+}
+
+// openStore makes the store that --store names.
+func (f *serveFlags) openStore(ctx context.Context, logger *slog.Logger) (httpapi.Store, error) {
+	url := f.store
+	if file, ok := strings.CutPrefix(url, "@"); ok {
+		b, err := boundedfile.Read(file, 4<<10)
+		if err != nil {
+			return nil, err
+		}
+		url = strings.TrimSpace(string(b))
+	}
+	if url == "memory" {
+		return httpapi.NewMemory(f.most, f.ttl), nil
+	}
+	if !strings.HasPrefix(url, "redis://") && !strings.HasPrefix(url, "rediss://") {
+		return nil, usagef("serve: --store: want memory, redis://HOST:PORT or @FILE")
+	}
+	r, err := httpapi.NewRedis(url, f.most, f.ttl)
+	if err != nil {
+		return nil, usagef("serve: --store: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := r.Check(ctx); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("serve: --store: %w", err)
+	}
+	if durable, err := r.Durable(ctx); err != nil || !durable {
+		logger.Warn("Redis may lose sessions when it crashes: set appendonly yes and appendfsync always")
+	}
+	return r, nil
 }
 
 func (a *app) serveTokenCommand() *cobra.Command {

@@ -125,7 +125,7 @@ func TestServeUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"serve": "--artifact", "serve --artifact x --mode watch": "mode", "serve --artifact x --on-expiry ask": "--on-expiry", "serve --artifact x --tls-cert c": "go together",
 		"serve --artifact x --log-level loud": "--log-level", "serve token --name a": "required", "serve token --tokens /x/t --name a/b --role agent": "name", "holds list": "token",
-		"serve --artifact x --hold-for 0s": "--hold-for",
+		"serve --artifact x --hold-for 0s": "--hold-for", "serve --artifact x --store disk": "--store", "serve --artifact x --store redis://x:y:z": "--store",
 	} {
 		t.Setenv("DREAMGUARD_TOKEN", "")
 		if r := run(t, strings.Fields(line)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {

@@ -67,3 +67,20 @@ func (m *models) attach(s *Session) error {
 	}
 	return errModelGone
 }
+
+// resume makes the guard's session of its state, with the model that it belongs to.
+func (m *models) resume(s *Session, state []byte) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, model := range append([]*guard.Model{m.now}, m.earlier...) {
+		run, err := model.InGroup(s.Group...).Resume(state)
+		if err == nil {
+			s.model, s.run = model, run
+			return nil
+		}
+		if !errors.Is(err, guard.ErrStateModel) {
+			return err
+		}
+	}
+	return errModelGone
+}

@@ -93,6 +93,9 @@ func New(c Config) (*Server, error) {
 		c.Logger = slog.Default()
 	}
 	s := &Server{c: c, now: time.Now, draining: make(chan struct{})}
+	if r, ok := c.Store.(*Redis); ok {
+		r.resume = s.models.resume
+	}
 	s.clients, s.failures = newLimits(c.Rate, 2*c.Rate), newLimits(5, 20)
 	if err := s.Reload(); err != nil {
 		return nil, err
