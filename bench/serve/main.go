@@ -126,7 +126,6 @@ type load struct {
 
 // run is a session; requests of it follow one another.
 type run struct {
-	mu     sync.Mutex
 	id     string
 	open   float64 // the judgement that waits for its commit, 0 if none
 	denied int

@@ -181,7 +181,7 @@ func (r *Redis) List(ctx context.Context, most int, f func(*Session)) (int, erro
 	if err != nil || most <= 0 {
 		return int(n), storeError(err)
 	}
-	ids, err := r.c.ZRevRangeByScore(ctx, r.index(), &redis.ZRangeBy{Min: since, Max: "+inf", Count: int64(most)}).Result()
+	ids, err := r.c.ZRangeArgs(ctx, redis.ZRangeArgs{Key: r.index(), Start: since, Stop: "+inf", ByScore: true, Rev: true, Count: int64(most)}).Result()
 	if err != nil {
 		return 0, storeError(err)
 	}
