@@ -42,10 +42,10 @@ RACE_SKIP := \
 	^Test(RecalibrateRefuses|CommaInAFileName|EncoderDistill|DoctorOneBackend)$$|\
 	^TestEncoderKinds$$/^(static|transformer)$$|\
 	^Test(ChangedEncoder|SameSeedSameBytesAndUpToDate|ChangedSettingsRunWhatDependsOnThem|CalibrateKeepsWhatItDidNotMake)$$|\
-	^Test(LooksAreRecorded|Parity|RunFeaturesMatchesExamples)$$
+	^Test(LooksAreRecorded|Parity|ParityOnRealRuns|Ablate|AblateInterrupted|RunFeaturesMatchesExamples)$$
 empty :=
 race: ## run the tests of concurrent packages under the race detector (needs a C compiler)
-	$(GO) test -race -short -skip '$(subst $(empty) ,,$(RACE_SKIP))' -gcflags=all=-d=checkptr=0 $$(grep -rlE --include=*.go 'go func|\.Go\(func|"sync"' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -race -short -timeout 20m -skip '$(subst $(empty) ,,$(RACE_SKIP))' -gcflags=all=-d=checkptr=0 $$(grep -rlE --include=*.go 'go func|\.Go\(func|"sync"' . | xargs -n 1 dirname | sort -u)
 
 bench: ## measure the time of a verdict and of what it is made of
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./guard ./embed/hash ./embed/static ./embed/tokenize ./embed/features ./embed/cache ./embed/transformer

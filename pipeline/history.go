@@ -47,12 +47,15 @@ func CalibrationLog(dir string) ([]HistoryEntry, error) {
 	var out []HistoryEntry
 	add := func(number int, path string) error {
 		e := HistoryEntry{Number: number}
-		if e.raw, err = readBounded(path); err != nil {
+		e.raw, err = readBounded(path)
+		switch c, bad := artifact.ParseCalibration(e.raw, model); {
+		case err != nil && filepath.Base(path) == artifact.CalibrationFile:
 			return err
-		}
-		if c, err := artifact.ParseCalibration(e.raw, model); err != nil {
+		case err != nil: // a folder, a pipe: no reason to hide the others
 			e.Problem = err.Error()
-		} else {
+		case bad != nil:
+			e.Problem = bad.Error()
+		default:
 			e.Calibration, e.Digest = c, c.Digest
 		}
 		out = append(out, e)
@@ -183,6 +186,11 @@ func (r *Run) replacingCalibration(do func() error) error {
 		if err := keep(dir, b); err != nil {
 			return err
 		}
+		numbers, err := keptNumbers(dir)
+		if err != nil {
+			return err
+		}
+		r.opts.Log.Warn("the calibration in force was not made by this run, by recalibrate for example: it is replaced, and kept", "number", numbers[len(numbers)-1], "see", "dreamguard calibration log --artifact "+dir)
 	}
 	return do()
 }

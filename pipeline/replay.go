@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -135,6 +136,11 @@ type replayed struct {
 // been stopped. Runs are streamed: memory does not grow with their number, but for
 // 16 bytes each to find copies.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
+	if o.Log != "" { // the log of a live guard grows and is never replaced
+		if _, err := os.Lstat(o.Log); err == nil {
+			return nil, fmt.Errorf("decision log %s: %w: name a new file", o.Log, fs.ErrExist)
+		}
+	}
 	src := traceSource{Artifact: o.Artifact, Calibration: o.Calibration, Encoder: o.Encoder, Files: o.Files, Format: o.Format, Progress: o.Progress}
 	m, ahead, done, err := src.open(ctx)
 	if err != nil {

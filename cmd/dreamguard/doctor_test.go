@@ -63,10 +63,10 @@ func TestBackendFlag(t *testing.T) {
 	for line, want := range map[string]string{
 		"doctor --backend xla:cqu":              `doctor: --backend "xla:cqu": did you mean xla:cpu?`,
 		"run --out x --backend tpu-v5":          `run: --backend "tpu-v5": want one of go, xla:cpu, xla:cuda`,
-		"run --out x --backend=":                `run: --backend ""`,
+		"run --out x --backend=":                `run: --backend is empty`,
 		"export --run x --backend go":           "unknown flag: --backend",
 		"run --out x --set backend=cuda":        "backend: want go, xla:cpu or xla:cuda",
-		"run --out x --config debug --backend=": `run: --backend ""`,
+		"run --out x --config debug --backend=": `run: --backend is empty`,
 	} {
 		wantUsage(t, line, want)
 	}

@@ -88,7 +88,7 @@ a file that is kept under version control.`,
 	f.StringVar(&looks, "looks", filepath.Join("docs", "looks.jsonl"), "file that records looks at the locked sets")
 	f.StringVar(&traces.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&traces.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
-	f.StringArrayVar(&traces.Files, "traces", nil, "labelled trajectories in any import `FILE` format; once for each file")
+	f.StringArrayVar(&traces.Files, "traces", nil, "`FILE` of labelled trajectories, in any format of import; once for each file")
 	checkFormat = formatFlag(cmd, &traces.Format, "import format of the traces; detected if left out")
 	f.StringVar(&protocol, "protocol", "", "measure on the test sets of protocol p1 or p2")
 	f.StringVar(&dataDir, "data", "", "folder of real trajectories, for --protocol")

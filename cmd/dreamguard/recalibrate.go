@@ -136,7 +136,7 @@ A share is written 5%, 0.05 or 5/100.`,
 	source = encoderFlags(cmd, &o.Encoder)
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
-	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
+	f.StringArrayVar(&o.Files, "traces", nil, "`FILE` of recorded runs, in any format of import; may be repeated, and more files may follow")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
 	f.StringVar(&o.Labels, "labels", "", "labels by run id, JSON lines or CSV, instead of those in the traces")
 	f.Var(&falseAlarm, "false-alarm", "safe runs that are held or blocked, at most")

@@ -60,10 +60,10 @@ worth reading. Files are streamed.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Artifact, "artifact", "", "artifact folder, or an uncompressed tar of it; default: the one in the program")
 	f.StringVar(&o.Calibration, "calibration", "", "calibration.json to use instead of the artifact's own")
-	f.StringArrayVar(&o.Files, "traces", nil, "recorded runs in any import `FILE` format; may be repeated, and more files may follow")
+	f.StringArrayVar(&o.Files, "traces", nil, "`FILE` of recorded runs, in any format of import; may be repeated, and more files may follow")
 	checkFormat = formatFlag(cmd, &o.Format, "import format of the traces; detected if left out")
 	f.StringVar(&out, "out", "", "folder for replay.json and replay.html")
-	f.StringVar(&o.Log, "log", "", "file for a decision log, as `dreamguard monitor` reads it")
+	f.StringVar(&o.Log, "log", "", "new `FILE` for a decision log, as dreamguard monitor reads it")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

@@ -32,6 +32,7 @@ before each tool call of a language-model agent.
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return noEmpty(cmd) }
 	root.AddCommand(
 		a.runCommand(),
 		a.importCommand(),
@@ -60,6 +61,18 @@ before each tool call of a language-model agent.
 		a.versionCommand(),
 	)
 	return root
+}
+
+// noEmpty refuses a flag that was given an empty text: a variable that is not set, most
+// likely, and what a flag that was left out means is something else.
+func noEmpty(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "value-text" { // a text to write may be empty
+			err = usagef("%s: --%s is empty: leave it out, or give it a value", cmd.Name(), f.Name)
+		}
+	})
+	return err
 }
 
 // execute runs one command line.

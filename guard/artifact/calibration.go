@@ -198,7 +198,7 @@ func ParseCalibration(b []byte, modelDigest string) (*Calibration, error) {
 		return nil, fmt.Errorf("%s: %w: %w", CalibrationFile, ErrCalibration, err)
 	}
 	if again, err := canonical(c); err != nil || sum != c.Digest || !bytes.Equal(again, b) {
-		return nil, fmt.Errorf("%s: %w: it was edited: set levels with recalibrate rather than by hand", CalibrationFile, ErrCalibration)
+		return nil, fmt.Errorf("%s: %w: it was edited: put an earlier one in force with \"dreamguard calibration revert\", or remove the file and recalibrate", CalibrationFile, ErrCalibration)
 	}
 	if c.ModelDigest != modelDigest {
 		return nil, fmt.Errorf("%s: %w: it is for model %.12s, this is %.12s: run recalibrate on this artifact", CalibrationFile, ErrCalibrationModel, c.ModelDigest, modelDigest)

@@ -50,8 +50,22 @@ func browse(t testing.TB) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Not t.TempDir, which wants it empty in the end: children of the browser write to it
+	// for a moment after it was killed.
+	profile, err := os.MkdirTemp("", "dreamguard-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 50 {
+			if os.RemoveAll(profile) == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
 	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
-		"--remote-debugging-pipe", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "about:blank")
+		"--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	cmd.ExtraFiles = []*os.File{toRead, fromWrite}
 	if err := cmd.Start(); err != nil {
 		t.Skipf("%s does not start: %v", path, err)
