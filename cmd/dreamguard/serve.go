@@ -23,7 +23,7 @@ import (
 type serveFlags struct {
 	guardFlags
 	listen, tokens, cert, key, holds string
-	onExpiry, level, store           string
+	onExpiry, level, store, otlp     string
 	hosts                            []string
 	most                             int
 	ttl, holdFor, timeout            time.Duration
@@ -69,6 +69,7 @@ how to set it up.`,
 	fs.DurationVar(&f.timeout, "timeout", httpapi.DefaultTimeout, "how long a verdict may take; then the call is held")
 	fs.Int64Var(&f.maxBody, "max-body", httpapi.DefaultMaxBody, "bytes of a request")
 	fs.Float64Var(&f.rate, "rate", httpapi.DefaultRate, "requests per second of one client; 0 for no limit")
+	fs.StringVar(&f.otlp, "otlp", "", "address to send OpenTelemetry spans to, OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; they hold no payload")
 	fs.StringVar(&f.level, "log-level", "info", "of messages on standard error: debug (every request), info, warn or error; none holds a payload")
 	cmd.AddCommand(a.serveTokenCommand(), a.serveHealthCommand())
 	return cmd
@@ -120,6 +121,20 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	if f.log == "" {
 		c.Record = nil
+	}
+	if f.otlp != "" {
+		traces, err := tracesTo(ctx, f.otlp)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			if err := traces.Shutdown(late); err != nil {
+				logger.Warn("the last spans were not sent", "error", err)
+			}
+		}()
+		c.Traces = traces
 	}
 	if f.tokens != "" {
 		c.Tokens = func() (*httpapi.Tokens, error) { return httpapi.ReadTokens(f.tokens) }

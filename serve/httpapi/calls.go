@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/serve"
@@ -90,6 +92,7 @@ func (s *Server) judge(ctx context.Context, who Principal, id string, req judgeR
 	hash := serve.HashCall(call)
 	var a *judgeAnswer
 	begin := s.now()
+	ctx, span := s.tracer.Start(ctx, spanVerdict, trace.WithAttributes(attrSession.String(head(id, maxID))))
 	err = s.update(ctx, who, id, func(x *Session) error {
 		if a != nil && a.Hold != nil {
 			s.holds.withdraw(id, a.Hold.ID) // of a try that another process overtook
@@ -115,6 +118,7 @@ func (s *Server) judge(ctx context.Context, who Principal, id string, req judgeR
 		a, err = s.verdict(ctx, x, call, req.Key)
 		return err
 	})
+	endVerdict(span, a, err)
 	if err != nil {
 		if a != nil && a.Hold != nil {
 			s.holds.withdraw(id, a.Hold.ID)
@@ -239,6 +243,8 @@ func (s *Server) settle(ctx context.Context, who Principal, id string, req commi
 		return nil, err
 	}
 	a := &commitAnswer{Session: id, Judgement: req.Judgement}
+	ctx, span := s.tracer.Start(ctx, spanCommit, trace.WithAttributes(attrSession.String(head(id, maxID)), attrJudgement.Int(req.Judgement)))
+	defer span.End()
 	err = s.update(ctx, who, id, func(x *Session) (err error) {
 		a.Duplicate, err = s.settleIn(x, call, req, result)
 		a.Step, a.State = x.run.Step(), StateCommitted
@@ -248,8 +254,10 @@ func (s *Server) settle(ctx context.Context, who Principal, id string, req commi
 		return err
 	})
 	if err != nil {
+		endFailed(span, err)
 		return nil, err
 	}
+	span.SetAttributes(attrStep.Int(a.Step), attrDuplicate.Bool(a.Duplicate))
 	return a, nil
 }
 

@@ -162,7 +162,7 @@ func (s *Server) endpoint(pattern string, e endpoint, roles []Role) http.Handler
 		status := 0
 		if err == nil {
 			var answer any
-			if status, answer, err = e(&request{w, r, who}); err == nil && status != 0 {
+			if status, answer, err = e(&request{w, r.WithContext(traced(r)), who}); err == nil && status != 0 {
 				writeJSON(w, status, answer)
 			}
 		}
@@ -336,9 +336,12 @@ func (s *Server) judgeCall(r *request) (int, any, error) {
 	return http.StatusOK, a, err
 }
 
-// patience gives an answer that waits for a person the time to be written.
+// patience gives an answer that waits for a person the time to be written. The end
+// of the time for reading would be taken for the client's end, and stop the wait.
 func (s *Server) patience(r *request) {
-	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(s.c.HoldFor + writeTimeout))
+	c, until := http.NewResponseController(r.ResponseWriter), time.Now().Add(s.c.HoldFor+writeTimeout)
+	_ = c.SetReadDeadline(until) // a writer of tests has no deadlines
+	_ = c.SetWriteDeadline(until)
 }
 
 func (s *Server) commitCall(r *request) (int, any, error) {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dreamguard/dreamguard/guard"
 	"github.com/dreamguard/dreamguard/guard/decisionlog"
 	"github.com/dreamguard/dreamguard/serve"
@@ -31,6 +33,7 @@ type Config struct {
 	Rate     float64                        // requests per second of one client; DefaultRate if 0, below 0 for no limit
 	Hosts    []string                       // further host names that requests may name
 	TLS      *tls.Config                    // nil: plain HTTP
+	Traces   trace.TracerProvider           // spans of verdicts and commits; nil for none
 	Insecure bool                           // allow other addresses than loopback without tokens or TLS
 	Logger   *slog.Logger                   // slog.Default if nil
 }
@@ -51,6 +54,7 @@ type Server struct {
 	tokens   atomic.Pointer[Tokens] // nil if none are asked for
 	holds    *queue
 	metrics  *metrics
+	tracer   trace.Tracer
 	clients  *limits // by name of the token, or address
 	failures *limits // wrong tokens, by address
 	handler  http.Handler
@@ -92,7 +96,7 @@ func New(c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &Server{c: c, now: time.Now, draining: make(chan struct{})}
+	s := &Server{c: c, now: time.Now, tracer: tracer(c.Traces), draining: make(chan struct{})}
 	if r, ok := c.Store.(*Redis); ok {
 		r.resume = s.models.resume
 	}
