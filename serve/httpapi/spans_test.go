@@ -30,7 +30,7 @@ func TestSpans(t *testing.T) {
 	for _, x := range spans.Ended() {
 		a := map[string]string{}
 		for _, kv := range x.Attributes() {
-			a[string(kv.Key)] = kv.Value.Emit()
+			a[string(kv.Key)] = kv.Value.String()
 		}
 		got = append(got, strings.Join([]string{x.Name(), a["dreamguard.decision"], a["dreamguard.action"], a["dreamguard.reasons"], a["dreamguard.error.code"]}, " "))
 		if strings.Contains(fmt.Sprint(a), "example.com") {
