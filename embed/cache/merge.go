@@ -65,7 +65,13 @@ func (c *Cache) Merge(ctx context.Context, dir string, same func(embed.ID) bool)
 
 // takeOver links or copies a file.
 func (c *Cache) takeOver(from, to string) error {
-	err := os.Link(from, to)
+	// A hard link to a symbolic link would be one more of it, which from another
+	// folder can lead nowhere.
+	from, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return err
+	}
+	err = os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) { // another process was faster
 		return atomicfile.SyncDir(c.dir)
 	}

@@ -152,3 +152,25 @@ func TestMergeRefuses(t *testing.T) {
 		t.Errorf("%d vectors after a refused merge", again.Len())
 	}
 }
+
+// A segment that is a symbolic link is taken over as what it leads to: its target
+// is relative to the folder that it came from.
+func TestMergeFollowsLinks(t *testing.T) {
+	enc, root := newFake(4), t.TempDir()
+	from, dir := filepath.Join(root, "from"), filepath.Join(root, "deep", "whole")
+	fill(t, open(t, from, enc.ID()), enc, numbered(0, 10))
+	names, err := segmentNames(from)
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	if err := os.Rename(filepath.Join(from, names[0]), filepath.Join(root, names[0])); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..", names[0]), filepath.Join(from, names[0])); err != nil {
+		t.Skip(err)
+	}
+	c := open(t, dir, enc.ID())
+	if added, err := c.Merge(t.Context(), from, nil); err != nil || added != 1 || c.Len() != 10 {
+		t.Errorf("%d segments, %d vectors, error %v; want 1 and 10", added, c.Len(), err)
+	}
+}
