@@ -55,6 +55,13 @@ func Open(fsys fs.FS) (*Encoder, error) {
 }
 
 func readFile(fsys fs.FS) ([]byte, error) {
+	info, err := fs.Stat(fsys, FileName) // before opening: a named pipe would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is %v, not a regular file", FileName, info.Mode().Type())
+	}
 	f, err := fsys.Open(FileName)
 	if err != nil {
 		return nil, err
@@ -62,13 +69,6 @@ func readFile(fsys fs.FS) ([]byte, error) {
 	defer f.Close() // read only
 	if held, ok := f.(interface{ Bytes() []byte }); ok {
 		return held.Bytes(), nil
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is %v, not a regular file", FileName, info.Mode().Type())
 	}
 	if info.Size() > MaxBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, info.Size(), MaxBytes)
