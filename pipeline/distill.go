@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/cache"
@@ -283,9 +285,15 @@ func tokenVectors(ctx context.Context, teacher Teacher, words *tokenize.Tokenize
 // weightsDigest returns the sha256 of the weights in a Hugging Face folder; of
 // several files, that of their names and digests.
 func weightsDigest(dir string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	entries, err := os.ReadDir(dir) // sorted; a pattern would read the folder's name as one too
 	if err != nil {
 		return "", err
+	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".safetensors") {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
 	}
 	if len(files) == 0 {
 		return "", fmt.Errorf("%s: no *.safetensors in it: %w", dir, fs.ErrNotExist)

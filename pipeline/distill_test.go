@@ -216,7 +216,10 @@ func TestDistillRefuses(t *testing.T) {
 }
 
 func TestWeightsDigest(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "model[1]") // a name, not a pattern
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := weightsDigest(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no weights: %v", err)
 	}
