@@ -46,6 +46,13 @@ var architectures = map[string][]string{
 		"Qwen3ForTokenClassification", "Qwen3ForQuestionAnswering"},
 }
 
+// CheckConfig reports why config.json, whose content is b, describes no model that this
+// package implements; nil if it does. Errors wrap [ErrConfig] or [ErrUnsupported].
+func CheckConfig(b []byte) error {
+	_, err := parseConfig(b)
+	return err
+}
+
 // parseConfig reads config.json. Whatever would change the vectors and is not
 // implemented is an error that names the field.
 func parseConfig(b []byte) (config, error) {

@@ -369,6 +369,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"modules", put("modules.json", `{}`), Options{}, ErrConfig, "modules.json"},
 		{"pooling of the folder", put("1_Pooling/config.json", `{"pooling_mode_max_tokens":true}`), Options{}, ErrUnsupported, "max_tokens"},
 		{"two poolings", put("1_Pooling/config.json", `{"pooling_mode_mean_tokens":true,"pooling_mode_cls_token":true}`), Options{}, ErrUnsupported, "1_Pooling"},
+		{"prompt left out of pooling", put("1_Pooling/config.json", `{"pooling_mode_mean_tokens":true,"include_prompt":false}`), Options{Prefix: "query: "}, ErrUnsupported, "include_prompt"},
 		{"lower case", func(dir string) {
 			put("sentence_bert_config.json", `{"do_lower_case":true}`)(dir)
 			b, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))

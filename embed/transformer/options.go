@@ -88,6 +88,9 @@ func (o Options) resolve(dir string, f folder, c config) (Options, error) {
 	default:
 		return o, fmt.Errorf("pooling %q is %w: want mean, last or cls", o.Pooling, ErrUnsupported)
 	}
+	if f.noPrompt && o.Prefix != "" {
+		return o, fmt.Errorf("1_Pooling/config.json: include_prompt false is %w: it leaves the prefix out of the pooling; leave the prefix out", ErrUnsupported)
+	}
 	if o.MaxTokens == 0 {
 		o.MaxTokens = f.maxTokens
 	}
@@ -127,6 +130,7 @@ type folder struct {
 	modes     []string // pooling modes that are on
 	pooled    bool     // there is a configuration of pooling
 	maxTokens int
+	noPrompt  bool // what is put before a text takes no part in pooling
 	lower     bool // texts are lower-cased before the tokenizer sees them
 }
 
@@ -172,6 +176,7 @@ func readFolder(dir string) (folder, error) {
 			f.modes = append(f.modes, mode)
 		}
 	}
+	f.noPrompt = string(pooling["include_prompt"]) == "false"
 	var bert struct {
 		MaxTokens *int `json:"max_seq_length"`
 		Lower     bool `json:"do_lower_case"`

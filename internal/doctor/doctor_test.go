@@ -151,7 +151,8 @@ func table(t *testing.T) []byte {
 }
 
 func TestExamineEncoder(t *testing.T) {
-	const config = `{"model_type": "bert", "hidden_size": 384}`
+	const config = `{"model_type": "bert", "hidden_size": 384, "vocab_size": 2, "intermediate_size": 8, "num_hidden_layers": 1,
+		"num_attention_heads": 12, "max_position_embeddings": 16, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12}`
 	const tokenizer = `{
 		"version": "1.0",
 		"normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
@@ -179,6 +180,8 @@ func TestExamineEncoder(t *testing.T) {
 			"model-00002-of-00002.safetensors: no such file", "bert", 384},
 		{"torn weights", map[string]string{"config.json": config, "tokenizer.json": tokenizer, "model.safetensors": weights.String()[:40]}, "model.safetensors", "bert", 384},
 		{"another tokenizer", map[string]string{"config.json": config, "tokenizer.json": `{"version": "1.0", "model": {"type": "Unigram"}}`}, "tokenizer.json is not supported", "bert", 384},
+		{"another architecture", map[string]string{"config.json": `{"model_type": "roberta", "hidden_size": 8}`, "tokenizer.json": tokenizer, "model.safetensors": weights.String()},
+			`model_type "roberta" is not supported`, "roberta", 8},
 		{"broken", map[string]string{"config.json": `{"model_type": 3}`}, "config.json: json: cannot unmarshal number", "", 0},
 		{"torn table", map[string]string{static.FileName: string(table(t))[:40]}, static.FileName, "", 0},
 	} {

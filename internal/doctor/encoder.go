@@ -11,6 +11,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/embed/static"
 	"github.com/dreamguard/dreamguard/embed/tokenize"
+	"github.com/dreamguard/dreamguard/embed/transformer"
 	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/safetensors"
 )
@@ -75,6 +76,9 @@ func (e *Encoder) transformer(dir string) error {
 		return fmt.Errorf("config.json: %w", err)
 	}
 	e.Model, e.Width = c.ModelType, c.HiddenSize
+	if err := transformer.CheckConfig(raw); err != nil {
+		return fmt.Errorf("config.json: %w", err)
+	}
 	if raw, err = boundedfile.Read(filepath.Join(dir, "tokenizer.json"), 64<<20); err != nil {
 		return err
 	}
