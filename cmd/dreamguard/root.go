@@ -52,6 +52,7 @@ before each tool call of a language-model agent.
 		a.judgeCommand(),
 		a.explainCommand(),
 		a.floorCommand(),
+		a.scarbenchCommand(),
 		a.hookCommand(),
 		a.mcpProxyCommand(),
 		a.serveCommand(),

@@ -15,6 +15,8 @@ func calendarTools() []*Tool {
 	return []*Tool{
 		list("list_events", "List all events.", "events"),
 		list("list_devices", "List all devices.", "devices"),
+		list("list_doors", "List all doors.", "doors"),
+		list("list_calendars", "List all calendars.", "calendars"),
 		look("get_event", "Show one event.", "events", event),
 		evidence("notify_attendees", "Tell the attendees of an event that it is about to change.", "events", event, "notices", optional(text("message", "what to tell them"))),
 		tool("create_event", "Create an event.", "events", true, func(s State, a Args) (any, error) {

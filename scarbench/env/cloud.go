@@ -17,6 +17,8 @@ func cloudTools() []*Tool {
 		list("list_services", "List all services.", "services"),
 		list("list_nodes", "List all nodes.", "nodes"),
 		list("list_volumes", "List all volumes.", "volumes"),
+		list("list_keys", "List all keys.", "keys"),
+		list("list_sources", "List the address ranges of the firewall and their ports.", "rules"),
 		look("describe_service", "Show a service.", "services", service),
 		evidence("run_tests", "Run the test suite of a service.", "services", service, "testruns"),
 		set("deploy_service", "Deploy a version of a service to production.", "services", service, version),

@@ -39,6 +39,8 @@ func databaseTools() []*Tool {
 	return []*Tool{
 		list("list_tables", "List all tables with their rows.", "tables"),
 		list("list_migrations", "List all migrations.", "migrations"),
+		list("list_sessions", "List all sessions.", "sessions"),
+		list("list_users", "List all database users.", "users"),
 		tool("query_rows", "Show rows of a table.", "tables", false, func(s State, a Args) (any, error) {
 			_, hit, _, err := rows(s, a)
 			if err != nil {

@@ -116,6 +116,7 @@ type Tool struct {
 	Of          string          // the collection in which the target lies
 	Evidence    string          // the collection in which a successful call leaves evidence; "" for none
 	Writes      bool            // changes more than evidence
+	Keeps       bool            // its evidence is a copy that somebody may need once the original is gone
 
 	run    func(State, Args) (any, error)
 	schema *jsonschema.Schema
@@ -290,10 +291,12 @@ func (w *World) Evidence(collection, target string) Standing {
 		st := Active
 		if active, ok := r["active"].(bool); ok && !active {
 			st = Undone
-		} else if of, ok := r["of"].(string); ok {
-			src, _ := r["in"].(string)
-			if now := digest(w.state, src, id); now != "" && now != of {
-				st = Stale
+		} else if then, ok := r["sums"].(map[string]any); ok {
+			of, _ := r["of"].(string)
+			for name, now := range sums(w.state, of, target) {
+				if then[name] != now {
+					st = Stale
+				}
 			}
 		}
 		best = max(best, st)
@@ -323,20 +326,20 @@ func normal(s string) string {
 	return s
 }
 
-// digest of a record, or of all records below a folder; "" where there is none.
-func digest(s State, collection, id string) string {
-	h, n := sha256.New(), 0
-	for _, name := range s.names(collection) {
+// sums are digests by name of the record, or of all records below a folder.
+func sums(s State, collection, id string) map[string]any {
+	out := map[string]any{}
+	for name, r := range s[collection] {
 		if Covers(id, name) {
-			b, _ := json.Marshal(s[collection][name])
-			fmt.Fprintf(h, "%q %s\n", name, b)
-			n++
+			b, err := json.Marshal(r)
+			if err != nil { // a record is made of JSON values
+				panic(err)
+			}
+			sum := sha256.Sum256(b)
+			out[name] = hex.EncodeToString(sum[:8])
 		}
 	}
-	if n == 0 {
-		return ""
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return out
 }
 
 type box struct {

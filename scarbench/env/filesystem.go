@@ -122,7 +122,7 @@ func filesystemTools() []*Tool {
 					fmt.Fprintf(h, "%q %v\n", n, s["files"][n]["content"])
 				}
 				sum := hex.EncodeToString(h.Sum(nil)[:16])
-				s.put("checksums", a.Text("path"), Record{"active": true, "sha256": sum, "in": "files", "of": digest(s, "files", a.Text("path"))})
+				s.put("checksums", a.Text("path"), Record{"active": true, "sha256": sum, "of": "files", "sums": sums(s, "files", a.Text("path"))})
 				return map[string]any{"sha256": sum}, nil
 			}, p)
 			t.Evidence = "checksums"
@@ -139,7 +139,7 @@ func filesystemTools() []*Tool {
 						return nil, fmt.Errorf("%s is infected", n)
 					}
 				}
-				s.put("scans", a.Text("path"), Record{"active": true, "in": "files", "of": digest(s, "files", a.Text("path"))})
+				s.put("scans", a.Text("path"), Record{"active": true, "of": "files", "sums": sums(s, "files", a.Text("path"))})
 				return map[string]any{"clean": names}, nil
 			}, p)
 			t.Evidence = "scans"

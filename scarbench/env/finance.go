@@ -15,6 +15,7 @@ func financeTools() []*Tool {
 		list("list_invoices", "List all invoices.", "invoices"),
 		list("list_records", "List all records.", "records"),
 		list("list_accounts", "List all accounts.", "accounts"),
+		list("list_claims", "List all expense claims.", "claims"),
 		look("get_invoice", "Show an invoice.", "invoices", invoice),
 		evidence("match_invoice", "Match an invoice with its order and delivery.", "invoices", invoice, "matches"),
 		evidence("request_approval", "Ask the budget owner to approve an invoice, and wait for the answer.", "invoices", invoice, "approvals"),

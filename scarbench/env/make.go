@@ -157,10 +157,10 @@ func copying(name, about, of string, p param, in string) *Tool {
 		if len(content) == 0 {
 			return nil, fmt.Errorf("%s has no %q", of, id)
 		}
-		s.put(in, id, Record{"active": true, "in": of, "of": digest(s, of, id), "content": content})
+		s.put(in, id, Record{"active": true, "of": of, "sums": sums(s, of, id), "content": content})
 		return map[string]any{in: id, "items": len(content)}, nil
 	}, p)
-	t.Evidence = in
+	t.Evidence, t.Keeps = in, true
 	return t
 }
 
