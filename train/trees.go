@@ -40,14 +40,20 @@ func shares(t configs.Train) [2]float64 {
 // head has nothing to learn from.
 func (f *fitter) withTrees(ctx context.Context, w *Weights) (*Weights, error) {
 	share := shares(f.cfg.Train)
+	if share == [2]float64{} {
+		return w, nil
+	}
+	progress := func(done int) {
+		if f.opts.Progress != nil {
+			f.opts.Progress(Event{Stage: 3, Step: done, Steps: len(heads)})
+		}
+	}
 	fit, held := f.treeRows(w, f.train), f.treeRows(w, f.validation)
 	o := f.cfg.Train.Trees
 	var grown [2]*boost.Forest
 	d := w.Dims
 	for i := range heads {
-		if f.opts.Progress != nil {
-			f.opts.Progress(Event{Stage: 3, Step: i, Steps: len(heads)})
-		}
+		progress(i)
 		if share[i] == 0 {
 			continue
 		}
@@ -64,6 +70,7 @@ func (f *fitter) withTrees(ctx context.Context, w *Weights) (*Weights, error) {
 			d.Trees, d.Nodes = max(d.Trees, len(g.Trees)), max(d.Nodes, g.Nodes())
 		}
 	}
+	progress(len(heads))
 	if d.Trees == 0 {
 		return w, nil
 	}

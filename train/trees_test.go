@@ -15,7 +15,8 @@ import (
 func TestLogitsWithTrees(t *testing.T) {
 	cfg, dims := testConfig(), testDims()
 	xs := testExamples(40, dims, nil, 3, 5, 2, 7)
-	f, err := newFitter(cfg, dims, xs, xs[:10], Options{})
+	var last Event
+	f, err := newFitter(cfg, dims, xs, xs[:10], Options{Progress: func(e Event) { last = e }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,6 +24,9 @@ func TestLogitsWithTrees(t *testing.T) {
 	w, err := f.withTrees(t.Context(), f.w)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if last != (Event{Stage: 3, Step: 2, Steps: 2}) {
+		t.Errorf("the last sign of progress is %+v", last)
 	}
 	if w.Dims.Trees == 0 || w.Dims.Trees > 8 || w.Dims.Nodes > 7 {
 		t.Fatalf("%d trees of %d nodes", w.Dims.Trees, w.Dims.Nodes)
@@ -99,7 +103,7 @@ func TestWithoutTrees(t *testing.T) {
 	} {
 		cfg := testConfig()
 		edit(&cfg)
-		f, err := newFitter(cfg, dims, xs, nil, Options{})
+		f, err := newFitter(cfg, dims, xs, nil, Options{Progress: func(e Event) { t.Errorf("%s: progress %+v", name, e) }})
 		if err != nil {
 			t.Fatal(err)
 		}
