@@ -14,6 +14,7 @@ import (
 
 	"github.com/dreamguard/dreamguard/data"
 	"github.com/dreamguard/dreamguard/data/store"
+	"github.com/dreamguard/dreamguard/internal/lines"
 )
 
 // Format reads one upstream format.
@@ -189,14 +190,14 @@ func ImportAs(path, stem, formatName string, emit func(*data.Trajectory) error) 
 	if magic, _ := r.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return fail(readError(err))
+			return fail(lines.Unpacked(err))
 		}
 		r = bufio.NewReaderSize(z, HeadSize)
 	}
 	head, err := r.Peek(HeadSize)
 	whole := errors.Is(err, io.EOF)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fail(readError(err))
+		return fail(lines.Unpacked(err))
 	}
 	var format Format
 	if formatName == "" {

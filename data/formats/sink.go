@@ -1,8 +1,6 @@
 package formats
 
 import (
-	"compress/flate"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -90,15 +88,6 @@ func each(r io.Reader, f func(value) error) error {
 			return at(v.line, err)
 		}
 	}
-}
-
-// readError explains the errors of a stream.
-func readError(err error) error {
-	var corrupt flate.CorruptInputError
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt) {
-		return fmt.Errorf("the gzip file is cut short or damaged: %w", err)
-	}
-	return err
 }
 
 // taskGroup is the split group of a run whose source has none: runs of one task

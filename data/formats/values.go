@@ -56,7 +56,7 @@ func (s *values) next() (value, error) {
 			return value{}, io.EOF
 		}
 		if err != nil {
-			return value{}, at(s.line, readError(err))
+			return value{}, at(s.line, lines.Unpacked(err))
 		}
 		if !s.started && c == 0xEF { // a byte order mark
 			if mark, _ := s.r.Peek(2); string(mark) == "\xBB\xBF" {
@@ -98,7 +98,7 @@ func (s *values) compound(first byte) (value, error) {
 			return value{}, at(v.line, errors.New("is not valid JSON: what starts here is not closed at the end of the file"))
 		}
 		if err != nil {
-			return value{}, at(s.line, readError(err))
+			return value{}, at(s.line, lines.Unpacked(err))
 		}
 		if len(s.buf) >= s.max {
 			return value{}, at(v.line, fmt.Errorf("%w: more than %d bytes in one value", lines.ErrTooLong, s.max))

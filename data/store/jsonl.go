@@ -1,7 +1,6 @@
 package store
 
 import (
-	"compress/flate"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -35,11 +34,7 @@ func (j *jsonl) Close() error {
 func (j *jsonl) next() (*data.Trajectory, error) {
 	line, err := j.r.Next()
 	if err != nil {
-		var corrupt flate.CorruptInputError
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt) {
-			return nil, fmt.Errorf("the gzip file is cut short or damaged: %w", err)
-		}
-		return nil, err // io.EOF as it is
+		return nil, lines.Unpacked(err) // io.EOF as it is
 	}
 	if c := firstByte(line); c != '{' {
 		return nil, fmt.Errorf("%w: a line starts with %q, not with {; use import for other formats", ErrFormat, c)

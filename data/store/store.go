@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/dreamguard/dreamguard/data"
+	"github.com/dreamguard/dreamguard/internal/lines"
 )
 
 // Sentinel errors.
@@ -121,7 +122,7 @@ func newStream(head *bufio.Reader) (source, error) {
 	case bytes.HasPrefix(magic, gzipMagic):
 		z, err := gzip.NewReader(head)
 		if err != nil {
-			return nil, fmt.Errorf("the gzip file is cut short or damaged: %w", err)
+			return nil, lines.Unpacked(err)
 		}
 		return newJSONL(z, z), nil
 	}
