@@ -43,12 +43,12 @@ func (r *Run) inherit(from *Run) error {
 			}
 		}
 		if stage == "embed" { // vectors of test sets, which later stages left there
-			extra, err := filepath.Glob(from.path("embed", "*.arrow"))
+			extra, err := fs.Glob(os.DirFS(from.path("embed")), "*.arrow")
 			if err != nil {
 				return err
 			}
 			for _, p := range extra {
-				if err := r.take(from, filepath.Join("embed", filepath.Base(p))); err != nil {
+				if err := r.take(from, filepath.Join("embed", p)); err != nil {
 					return err
 				}
 			}

@@ -158,15 +158,10 @@ func writeHeader(path string, h header) error {
 
 // segmentNames lists the segments of dir in a fixed order.
 func segmentNames(dir string) ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(dir), "seg-*.arrow"))
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range paths {
-		paths[i] = filepath.Base(p)
-	}
-	slices.Sort(paths)
-	return paths, nil
+	// Not filepath.Glob: the folder's name may hold what that gives a meaning to.
+	names, err := fs.Glob(os.DirFS(dir), "seg-*.arrow")
+	slices.Sort(names)
+	return names, err
 }
 
 // refresh loads the segments that appeared since the last call, of this process

@@ -242,11 +242,3 @@ func statSegment(path string) (*os.File, int, error) {
 	}
 	return f, int(info.Size()), nil
 }
-
-// escapeGlob quotes the characters that filepath.Glob gives a meaning to.
-func escapeGlob(s string) string {
-	if os.PathSeparator == '\\' {
-		return s // no escaping on Windows
-	}
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
-}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // TempPrefix starts the names of temporary files, which a kill can leave
@@ -101,14 +102,18 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// Clean removes temporary files that a kill left in dir.
+// Clean removes temporary files that a kill left in dir. A folder that is not there
+// holds none.
 func Clean(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, TempPrefix+"*"))
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, name := range names {
-		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), TempPrefix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
