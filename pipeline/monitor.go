@@ -65,6 +65,7 @@ type MonitorReport struct {
 	Forgotten int `json:"forgotten"` // labels of runs that are not known, or not any more
 	Repeated  int `json:"repeated"`  // verdicts on runs that have ended: a log that is read again counts once
 	Open      int `json:"open"`      // runs that have not ended, and count once they do
+	CutShort  int `json:"cut_short"` // logs whose last line a kill cut short, which was left out
 }
 
 // Monitor reads a decision log and holds the certificate of a calibration to it. It
@@ -79,6 +80,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 		file string
 		n    int
 		text []byte
+		cut  bool // it has no end
 		err  error
 	}
 	// Reading a pipe cannot be cancelled, so it is left to itself.
@@ -94,7 +96,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 					break
 				}
 				select {
-				case ch <- line{log.Name, r.Line(), slices.Clone(b), err}:
+				case ch <- line{log.Name, r.Line(), slices.Clone(b), r.Cut(), err}:
 				case <-stop:
 					return
 				}
@@ -104,7 +106,7 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 			}
 		}
 	}()
-	saved := 0
+	cutShort, saved := 0, 0
 	for m.monitor.Withdrawn() == calib.Stands {
 		var l line
 		var ok bool
@@ -123,6 +125,10 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 		if err == nil && len(strings.TrimSpace(string(l.text))) > 0 {
 			err = m.line(l.text)
 		}
+		if l.cut && err != nil && !json.Valid(l.text) { // its writer was killed
+			cutShort++
+			continue
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: line %d: %w: %w", l.file, l.n, ErrMonitor, err), m.save())
 		}
@@ -139,7 +145,9 @@ func Monitor(ctx context.Context, o MonitorOptions) (*MonitorReport, error) {
 	if m.verdicts == 0 && m.other > 0 {
 		return nil, fmt.Errorf("%w: all %d verdicts are of other calibrations than %.12s, such as %.12s", ErrMonitor, m.other, m.calibration.Digest, m.otherDigest)
 	}
-	return m.report(), nil
+	r := m.report()
+	r.CutShort = cutShort
+	return r, nil
 }
 
 // live is a monitor with the runs that are under way.
@@ -456,7 +464,11 @@ func (m *live) report() *MonitorReport {
 		r.Why = fmt.Sprintf("Withdrawn after %d runs: live scores are not like those of the %d calibration runs, so nothing shows any longer that at most %s %% of safe runs are disturbed.", s.At, r.Reference, level)
 	case calib.TooOften:
 		r.Why = fmt.Sprintf("Withdrawn after %d runs: of %d safe runs %d were held or blocked, more than the promised %s %%.", s.At, s.Labelled, s.Alerts, level)
-	default:
+	case calib.Stands:
+		if s.Runs == 0 && m.verdicts == 0 {
+			r.Why = "No verdict was read: the certificate stands, and nothing was held to it."
+			break
+		}
 		r.Why = fmt.Sprintf("The certificate stands: nothing in %d live runs speaks against it.", s.Runs)
 	}
 	return r

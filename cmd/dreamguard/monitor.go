@@ -92,6 +92,9 @@ func (a *app) showMonitor(r *pipeline.MonitorReport) error {
 	if r.Open > 0 {
 		fmt.Fprintf(w, "%d runs have not ended and count once they do\n", r.Open)
 	}
+	if r.CutShort > 0 {
+		fmt.Fprintf(w, "the last line is cut short, and was left out: %d logs\n", r.CutShort)
+	}
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "%d labels are of runs that are not known, or not any more\n", r.Forgotten)
 	}

@@ -127,6 +127,17 @@ func TestMonitor(t *testing.T) {
 	if rep := report(mixed, exitDone); rep.Runs != 2 || rep.Verdicts != 5 || rep.Forgotten != 1 {
 		t.Errorf("interleaved: %+v", rep)
 	}
+	// A kill may cut the last line short, anywhere else it is an error.
+	short := mixed + line("c", 0.1, "")[:40]
+	if rep := report(short, exitDone); rep.CutShort != 1 || rep.Verdicts != 5 {
+		t.Errorf("cut short: %+v", rep)
+	}
+	if r := runWith(short+"\n"+mixed, "monitor", "--artifact", dir); r.code != exitFailure || !strings.Contains(r.stderr, "line 8: ") {
+		t.Errorf("cut short in the middle: exit %d, %s", r.code, r.stderr)
+	}
+	if rep := report("", exitDone); !strings.Contains(rep.Why, "No verdict was read") {
+		t.Errorf("an empty log: %s", rep.Why)
+	}
 	// With a state a run that is open goes on in the next log, and its label comes
 	// once, whatever is read again.
 	open := filepath.Join(tmp, "open.json")
@@ -157,7 +168,7 @@ func TestMonitor(t *testing.T) {
 		`{"run":"a","label":"maybe"}`: "want safe or unsafe",
 		`{"run":"a","verdict":{}}`:    "schema",
 		string(bytes.Replace(verdict(0, 0.1), []byte(m.CalibrationDigest()), []byte(m.Digest()), 1)): "other calibrations",
-		line("a", 0.1, "") + "\n\n{": "line 4",
+		line("a", 0.1, "") + "\n\n{\n": "line 4",
 	} {
 		if r := runWith(in, "monitor", "--artifact", dir); r.code != exitFailure || !strings.Contains(r.stderr, want) {
 			t.Errorf("%.60q: exit %d, %s; want %q", in, r.code, r.stderr, want)

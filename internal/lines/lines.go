@@ -33,6 +33,7 @@ type Reader struct {
 	r    *bufio.Reader
 	max  int
 	line int
+	cut  bool
 	buf  []byte
 }
 
@@ -43,6 +44,10 @@ func NewReader(r io.Reader, max int) *Reader {
 
 // Line is the number, from 1, of the line that Next returned or failed on.
 func (r *Reader) Line() int { return r.line }
+
+// Cut reports whether the line that Next returned has no line end: whoever wrote it may
+// not have come to the end.
+func (r *Reader) Cut() bool { return r.cut }
 
 // Next returns the next line that is not blank, without its line end and, on
 // the first line, without a byte order mark. The slice is valid until the next
@@ -73,6 +78,7 @@ func (r *Reader) Next() ([]byte, error) {
 
 func (r *Reader) read() ([]byte, error) {
 	r.line++
+	r.cut = false
 	r.buf = r.buf[:0]
 	for {
 		part, err := r.r.ReadSlice('\n')
@@ -88,6 +94,7 @@ func (r *Reader) read() ([]byte, error) {
 			return r.buf, nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF) && len(r.buf) > 0:
+			r.cut = true
 			return r.buf, nil
 		default:
 			return nil, err
