@@ -142,6 +142,9 @@ func (c *Case) History() ([]Message, error) {
 			h[i].Role = User
 		}
 	}
+	for _, m := range h {
+		counted.Store(m.Text, Tokens(m.Text))
+	}
 	histories[c.ID] = h
 	return h, nil
 }
@@ -173,8 +176,17 @@ func tokensOf(messages []Message) int {
 	return n
 }
 
+// counted holds the token counts of the turns of histories: every scripted agent
+// counts them again and again.
+var counted sync.Map
+
 func (m Message) tokens() int {
-	n := Tokens(m.Text)
+	n := 0
+	if v, ok := counted.Load(m.Text); ok {
+		n = v.(int)
+	} else {
+		n = Tokens(m.Text)
+	}
 	for _, c := range m.Calls {
 		n += Tokens(c.Tool) + Tokens(c.Arguments)
 	}
