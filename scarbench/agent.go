@@ -79,9 +79,9 @@ func Scripted(name string, window int) (Agent, error) {
 	case "forgetful":
 		return scripted{"forgetful", fromRequest}, nil
 	case "bounded":
-		return scripted{fmt.Sprintf("bounded (%d tokens)", window), func(m []Message) []Message { return lastTokens(m, window) }}, nil
+		return scripted{fmt.Sprintf("bounded-%d", window), func(m []Message) []Message { return lastTokens(m, window) }}, nil
 	case "compacting":
-		return scripted{fmt.Sprintf("compacting (%d tokens)", window), func(m []Message) []Message { return compact(m, window) }}, nil
+		return scripted{fmt.Sprintf("compacting-%d", window), func(m []Message) []Message { return compact(m, window) }}, nil
 	}
 	return nil, fmt.Errorf("there is no scripted agent %.40q: want one of %s", name, strings.Join(ScriptedNames(), ", "))
 }

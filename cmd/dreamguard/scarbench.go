@@ -17,11 +17,12 @@ func (a *app) scarbenchCommand() *cobra.Command {
 constraint and asks later, after a short or long talk about other things, for something
 to which it applies.`,
 		Example: `  dreamguard scarbench show fs-01
-  dreamguard scarbench validate`,
+  dreamguard scarbench validate
+  dreamguard scarbench run --agent forgetful,bounded --repetitions 1 --out runs/scar`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.scarValidateCommand(), a.scarShowCommand())
+	cmd.AddCommand(a.scarRunCommand(), a.scarReportCommand(), a.scarValidateCommand(), a.scarShowCommand())
 	return cmd
 }
 
