@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/dreamguard/dreamguard/guard"
@@ -39,6 +40,8 @@ type ClaudeCode struct {
 	Open    func(ctx context.Context, dir string) (*guard.Model, error)
 	Record  func(decisionlog.Record) error // nil: nothing is logged
 	Timeout time.Duration                  // DefaultTimeout if 0
+
+	working sync.WaitGroup // what Handle started, which may go on after its answer
 }
 
 // DefaultTimeout is far below the time after which Claude Code ends a hook, since
@@ -113,7 +116,7 @@ func (h *ClaudeCode) Handle(ctx context.Context, in io.Reader) Reply {
 	}
 	done := make(chan outcome, 1)
 	events := make(chan hookEvent, 1)
-	go func() {
+	h.working.Go(func() {
 		var o outcome
 		defer func() {
 			if p := recover(); p != nil {
@@ -131,7 +134,7 @@ func (h *ClaudeCode) Handle(ctx context.Context, in io.Reader) Reply {
 		}
 		events <- o.event
 		o.answer, o.err = h.handle(ctx, o.event)
-	}()
+	})
 	var o outcome
 	select {
 	case o = <-done:

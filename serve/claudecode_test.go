@@ -378,11 +378,12 @@ func TestLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
 	h.Timeout = 50 * time.Millisecond
 	if r := handle(t, h, pre("Read", "t1")); r.Exit != 2 {
 		t.Errorf("got %+v", r)
 	}
+	unlock()
+	h.working.Wait() // before the folder goes
 }
 
 func TestSweep(t *testing.T) {

@@ -74,10 +74,11 @@ func (r *recorder) kinds() string {
 func hook(t testing.TB, s Settings) (*ClaudeCode, *recorder) {
 	t.Helper()
 	m, r := openTest(t), new(recorder)
-	return &ClaudeCode{
+	h := &ClaudeCode{
 		Settings: s, Sessions: Store{Dir: t.TempDir() + "/state"}, Record: r.record,
 		Open: func(context.Context, string) (*guard.Model, error) { return m, nil },
-	}, r
+	}
+	return h, r
 }
 
 // event is the JSON of an event: pairs of field and value beside the usual ones.
