@@ -1,5 +1,5 @@
-// Package policy keeps what a user said in force: it reads constraints out of
-// messages when they arrive, keeps them in a ledger that no compaction of the
+// Package policy keeps what a user said in force: it has constraints read out of
+// messages when they arrive, by a [Compiler], keeps them in a ledger that no compaction of the
 // conversation touches, puts those that matter back into the prompt, and audits
 // each tool call against them before it is executed. It is deterministic (a
 // language model may help to read, never to decide) and knows nothing of the
@@ -9,7 +9,7 @@
 //	defer ledger.Close()
 //
 //	// 1. Ingestion: every complete message, as it comes.
-//	_, err = ledger.Ingest(ctx, policy.Grammar{}, policy.Message{
+//	_, err = ledger.Ingest(ctx, compiler, policy.Message{ // of the host: this package has none yet
 //		Author: policy.User, Turn: 1, Text: "Never delete a table without a backup of it.",
 //	})
 //
