@@ -14,6 +14,7 @@ import (
 	"github.com/dreamguard/dreamguard/embed"
 	"github.com/dreamguard/dreamguard/embed/cache"
 	"github.com/dreamguard/dreamguard/embed/distill"
+	"github.com/dreamguard/dreamguard/internal/boundedfile"
 	"github.com/dreamguard/dreamguard/internal/progress"
 )
 
@@ -42,7 +43,7 @@ func Agree(ctx context.Context, o AgreeOptions) ([]distill.Agreement, error) {
 func agreeWith(ctx context.Context, teacher embed.Encoder, o AgreeOptions) ([]distill.Agreement, error) {
 	skip := map[string]bool{}
 	if o.Without != "" {
-		f, err := os.Open(o.Without)
+		f, err := boundedfile.Open(o.Without)
 		if err != nil {
 			return nil, err
 		}
