@@ -50,7 +50,7 @@ Agents are scripted (` + strings.Join(scarbench.ScriptedNames(), ", ") + `), to 
 reaches an agent's view, or a language model behind an OpenAI-compatible endpoint. Memory
 defences have a model write for them where there is one, and else a deterministic form.`,
 		Example: `  dreamguard scarbench run --agent forgetful,bounded,compacting --repetitions 1 --out runs/scar
-  dreamguard scarbench run --base-url http://127.0.0.1:11434/v1 --model qwen3:8b --defence none,star-guard --out runs/qwen`,
+  dreamguard scarbench run --base-url http://127.0.0.1:11434/v1 --model qwen3:8b --defence none,bm25 --out runs/qwen`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.scarRun(cmd.Context(), o) },
 	}
